@@ -1,0 +1,99 @@
+//! [`Record`]: what can travel between tasks, rest in a file, and be kept as state.
+//!
+//! The encoding is compact and fixed little-endian: numbers in their width, lengths as `u32`,
+//! options and variants behind one tag byte. It is *not* self-describing: [`Record::schema`] says
+//! what the bytes mean, and [`Record::from_value`] reads a value that was written with an earlier
+//! schema, field by field and by name.
+//!
+//! Left out on purpose: the encoding of keys. Keys compare by their bytes and have one encoding of
+//! their own ([`crate::Key`]).
+
+use crate::{CodecError, Schema, SchemaError, Value};
+
+/// A value that can be written as bytes and read back.
+///
+/// Implemented for the numbers, `bool`, `char`, `String`, tuples, `Option`, `Vec`, arrays, `Box`,
+/// maps and [`crate::Timestamp`]; made for own types by `#[derive(Record)]`; types that only have
+/// serde travel inside [`crate::Serde`].
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot travel between tasks: it is not a `Record`",
+    label = "not a `Record`",
+    note = "add `#[derive(Record)]` to your own type, or wrap a serde type in `Serde<T>`"
+)]
+pub trait Record: Sized + Send + 'static {
+    /// Appends the bytes of this value to `out`.
+    fn encode(&self, out: &mut Vec<u8>);
+
+    /// Reads one value from the front of `input` and moves `input` behind it.
+    ///
+    /// # Errors
+    ///
+    /// [`CodecError`] if the bytes are cut, or hold no value of this type. Never panics, and never
+    /// allocates more than `input` is long.
+    fn decode(input: &mut &[u8]) -> Result<Self, CodecError>;
+
+    /// Field names and types, as snapshots record them.
+    fn schema() -> Schema;
+
+    /// Reads a value that was written under another schema, by field name.
+    ///
+    /// # Errors
+    ///
+    /// [`SchemaError`] names the field, its old and its new type.
+    fn from_value(value: Value) -> Result<Self, SchemaError>;
+
+    /// The bytes this value takes in memory, its heap parts included, by estimate.
+    fn estimated_bytes(&self) -> usize {
+        size_of::<Self>()
+    }
+}
+
+/// The bytes of one record.
+pub fn encode_to_vec<T: Record>(value: &T) -> Vec<u8> {
+    let mut out = Vec::new();
+    value.encode(&mut out);
+    out
+}
+
+/// Reads one record that fills `bytes` exactly.
+///
+/// # Errors
+///
+/// [`CodecError`], also when bytes are left over.
+pub fn decode_exact<T: Record>(mut bytes: &[u8]) -> Result<T, CodecError> {
+    let value = T::decode(&mut bytes)?;
+    if bytes.is_empty() {
+        Ok(value)
+    } else {
+        Err(CodecError::Trailing { what: std::any::type_name::<T>(), left: bytes.len() })
+    }
+}
+
+/// Takes `N` bytes off the front of `input`.
+pub(crate) fn take<const N: usize>(
+    input: &mut &[u8],
+    what: &'static str,
+) -> Result<[u8; N], CodecError> {
+    match input.split_first_chunk::<N>() {
+        Some((head, rest)) => {
+            *input = rest;
+            Ok(*head)
+        }
+        None => Err(CodecError::Short { what, needed: N, left: input.len() }),
+    }
+}
+
+/// Takes `len` bytes off the front of `input`.
+pub(crate) fn take_slice<'a>(
+    input: &mut &'a [u8],
+    len: usize,
+    what: &'static str,
+) -> Result<&'a [u8], CodecError> {
+    match input.split_at_checked(len) {
+        Some((head, rest)) => {
+            *input = rest;
+            Ok(head)
+        }
+        None => Err(CodecError::Short { what, needed: len, left: input.len() }),
+    }
+}

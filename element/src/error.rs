@@ -1,0 +1,63 @@
+//! What goes wrong while bytes become values.
+
+use std::string::FromUtf8Error;
+
+/// Why bytes could not be decoded.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CodecError {
+    /// The bytes end before the value does.
+    #[error("{needed} bytes of {what} expected, {left} left")]
+    Short {
+        /// What was being read.
+        what: &'static str,
+        /// Bytes that the value needs.
+        needed: usize,
+        /// Bytes that are there.
+        left: usize,
+    },
+    /// Bytes remain behind a value that should have used them all.
+    #[error("{left} bytes left behind {what}")]
+    Trailing {
+        /// What was being read.
+        what: &'static str,
+        /// Bytes that remain.
+        left: usize,
+    },
+    /// A tag or flag byte that no variant has.
+    #[error("{found} is no {what}")]
+    Tag {
+        /// The type whose variant was looked for.
+        what: &'static str,
+        /// The tag found.
+        found: u64,
+    },
+    /// Text that is not UTF-8.
+    #[error("text is not utf-8")]
+    Utf8(#[from] FromUtf8Error),
+    /// A value that only serde knows.
+    #[error("serde value: {0}")]
+    Serde(String),
+}
+
+/// Why a value written with one schema cannot be read with another.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{path}: cannot read {old} as {new}")]
+pub struct SchemaError {
+    /// The field, from the outermost type inwards, separated by dots.
+    pub path: String,
+    /// The type as written.
+    pub old: String,
+    /// The type as the program has it.
+    pub new: String,
+}
+
+impl SchemaError {
+    /// Puts `outer` in front of the path, as the error travels outwards.
+    #[must_use]
+    pub fn inside(mut self, outer: &str) -> Self {
+        self.path =
+            if self.path.is_empty() { outer.to_owned() } else { format!("{outer}.{}", self.path) };
+        self
+    }
+}

@@ -1,0 +1,250 @@
+//! [`Key`] for the types that can be one.
+
+use std::sync::Arc;
+
+use crate::codec::take;
+use crate::{CodecError, Key, Timestamp};
+
+macro_rules! unsigned_keys {
+    ($($int:ty;)*) => {$(
+        impl Key for $int {
+            #[inline]
+            fn encode_key(&self, out: &mut Vec<u8>) {
+                out.extend_from_slice(&self.to_be_bytes());
+            }
+
+            #[inline]
+            fn decode_key(input: &mut &[u8]) -> Result<Self, CodecError> {
+                take(input, stringify!($int)).map(<$int>::from_be_bytes)
+            }
+        }
+    )*};
+}
+
+unsigned_keys! { u8; u16; u32; u64; u128; }
+
+macro_rules! signed_keys {
+    ($($int:ty as $unsigned:ty;)*) => {$(
+        impl Key for $int {
+            #[inline]
+            fn encode_key(&self, out: &mut Vec<u8>) {
+                out.extend_from_slice(&(self ^ <$int>::MIN).to_be_bytes());
+            }
+
+            #[inline]
+            fn decode_key(input: &mut &[u8]) -> Result<Self, CodecError> {
+                take(input, stringify!($int)).map(|bytes| <$int>::from_be_bytes(bytes) ^ <$int>::MIN)
+            }
+        }
+    )*};
+}
+
+signed_keys! { i8 as u8; i16 as u16; i32 as u32; i64 as u64; i128 as u128; }
+
+macro_rules! size_keys {
+    ($($int:ty as $wide:ty;)*) => {$(
+        impl Key for $int {
+            fn encode_key(&self, out: &mut Vec<u8>) {
+                (*self as $wide).encode_key(out);
+            }
+
+            fn decode_key(input: &mut &[u8]) -> Result<Self, CodecError> {
+                let wide = <$wide>::decode_key(input)?;
+                <$int>::try_from(wide)
+                    .map_err(|_| CodecError::Tag { what: stringify!($int), found: wide as u64 })
+            }
+        }
+    )*};
+}
+
+size_keys! { usize as u64; isize as i64; }
+
+impl Key for () {
+    fn encode_key(&self, _: &mut Vec<u8>) {}
+
+    fn decode_key(_: &mut &[u8]) -> Result<Self, CodecError> {
+        Ok(())
+    }
+}
+
+impl Key for bool {
+    fn encode_key(&self, out: &mut Vec<u8>) {
+        out.push(u8::from(*self));
+    }
+
+    fn decode_key(input: &mut &[u8]) -> Result<Self, CodecError> {
+        match take::<1>(input, "bool")? {
+            [0] => Ok(false),
+            [1] => Ok(true),
+            [other] => Err(CodecError::Tag { what: "bool", found: u64::from(other) }),
+        }
+    }
+}
+
+impl Key for char {
+    fn encode_key(&self, out: &mut Vec<u8>) {
+        u32::from(*self).encode_key(out);
+    }
+
+    fn decode_key(input: &mut &[u8]) -> Result<Self, CodecError> {
+        let code = u32::decode_key(input)?;
+        Self::from_u32(code).ok_or(CodecError::Tag { what: "char", found: u64::from(code) })
+    }
+}
+
+impl Key for Timestamp {
+    fn encode_key(&self, out: &mut Vec<u8>) {
+        self.0.encode_key(out);
+    }
+
+    fn decode_key(input: &mut &[u8]) -> Result<Self, CodecError> {
+        i64::decode_key(input).map(Self)
+    }
+}
+
+/// Escapes bytes so that they end: 0 becomes 0, 255; the end is 0, 0. Order is kept.
+fn encode_escaped(bytes: &[u8], out: &mut Vec<u8>) {
+    let mut rest = bytes;
+    while let Some(zero) = rest.iter().position(|byte| *byte == 0) {
+        let (head, tail) = rest.split_at(zero + 1);
+        out.extend_from_slice(head);
+        out.push(255);
+        rest = tail;
+    }
+    out.extend_from_slice(rest);
+    out.extend_from_slice(&[0, 0]);
+}
+
+fn decode_escaped(input: &mut &[u8]) -> Result<Vec<u8>, CodecError> {
+    let mut bytes = Vec::new();
+    loop {
+        let short = CodecError::Short { what: "text key", needed: 2, left: input.len() };
+        let zero = input.iter().position(|byte| *byte == 0).ok_or(short)?;
+        bytes.extend_from_slice(input.get(..zero).unwrap_or_default());
+        *input = input.get(zero + 1..).unwrap_or_default();
+        match take::<1>(input, "text key")? {
+            [0] => return Ok(bytes),
+            [255] => bytes.push(0),
+            [other] => {
+                return Err(CodecError::Tag { what: "text key", found: u64::from(other) });
+            }
+        }
+    }
+}
+
+impl Key for String {
+    fn encode_key(&self, out: &mut Vec<u8>) {
+        encode_escaped(self.as_bytes(), out);
+    }
+
+    fn decode_key(input: &mut &[u8]) -> Result<Self, CodecError> {
+        Ok(Self::from_utf8(decode_escaped(input)?)?)
+    }
+}
+
+impl Key for Box<str> {
+    fn encode_key(&self, out: &mut Vec<u8>) {
+        encode_escaped(self.as_bytes(), out);
+    }
+
+    fn decode_key(input: &mut &[u8]) -> Result<Self, CodecError> {
+        String::decode_key(input).map(Into::into)
+    }
+}
+
+impl Key for Arc<str> {
+    fn encode_key(&self, out: &mut Vec<u8>) {
+        encode_escaped(self.as_bytes(), out);
+    }
+
+    fn decode_key(input: &mut &[u8]) -> Result<Self, CodecError> {
+        String::decode_key(input).map(Into::into)
+    }
+}
+
+/// Each element stands behind a 1; the end is a 0.
+impl<K: Key> Key for Vec<K> {
+    fn encode_key(&self, out: &mut Vec<u8>) {
+        for element in self {
+            out.push(1);
+            element.encode_key(out);
+        }
+        out.push(0);
+    }
+
+    fn decode_key(input: &mut &[u8]) -> Result<Self, CodecError> {
+        let mut elements = Self::new();
+        loop {
+            match take::<1>(input, "list key")? {
+                [0] => return Ok(elements),
+                [1] => elements.push(K::decode_key(input)?),
+                [other] => {
+                    return Err(CodecError::Tag { what: "list key", found: u64::from(other) });
+                }
+            }
+        }
+    }
+}
+
+/// None is 0 and comes first; Some is 1 and the value.
+impl<K: Key> Key for Option<K> {
+    fn encode_key(&self, out: &mut Vec<u8>) {
+        match self {
+            None => out.push(0),
+            Some(key) => {
+                out.push(1);
+                key.encode_key(out);
+            }
+        }
+    }
+
+    fn decode_key(input: &mut &[u8]) -> Result<Self, CodecError> {
+        match take::<1>(input, "optional key")? {
+            [0] => Ok(None),
+            [1] => K::decode_key(input).map(Some),
+            [other] => Err(CodecError::Tag { what: "optional key", found: u64::from(other) }),
+        }
+    }
+}
+
+impl<K: Key, const N: usize> Key for [K; N] {
+    fn encode_key(&self, out: &mut Vec<u8>) {
+        for element in self {
+            element.encode_key(out);
+        }
+    }
+
+    fn decode_key(input: &mut &[u8]) -> Result<Self, CodecError> {
+        let elements: Vec<K> = (0..N).map(|_| K::decode_key(input)).collect::<Result<_, _>>()?;
+        elements.try_into().map_err(|left: Vec<K>| CodecError::Short {
+            what: "array key",
+            needed: N,
+            left: left.len(),
+        })
+    }
+}
+
+macro_rules! tuple_keys {
+    ($($($name:ident $slot:tt),+;)*) => {$(
+        impl<$($name: Key),+> Key for ($($name,)+) {
+            #[inline]
+            fn encode_key(&self, out: &mut Vec<u8>) {
+                $(self.$slot.encode_key(out);)+
+            }
+
+            #[inline]
+            fn decode_key(input: &mut &[u8]) -> Result<Self, CodecError> {
+                Ok(($($name::decode_key(input)?,)+))
+            }
+        }
+    )*};
+}
+
+tuple_keys! {
+    A 0;
+    A 0, B 1;
+    A 0, B 1, C 2;
+    A 0, B 1, C 2, D 3;
+    A 0, B 1, C 2, D 3, E 4;
+    A 0, B 1, C 2, D 3, E 4, F 5;
+}

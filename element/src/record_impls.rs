@@ -1,0 +1,469 @@
+//! [`Record`] for the types that everybody has.
+
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{BuildHasher, Hash};
+
+use crate::codec::{take, take_slice};
+use crate::{CodecError, Record, Schema, SchemaError, Timestamp, Value};
+
+macro_rules! integer_records {
+    ($($int:ty: $bytes:literal, $signed:literal, $from:path;)*) => {$(
+        impl Record for $int {
+            #[inline]
+            fn encode(&self, out: &mut Vec<u8>) {
+                out.extend_from_slice(&self.to_le_bytes());
+            }
+
+            #[inline]
+            fn decode(input: &mut &[u8]) -> Result<Self, CodecError> {
+                take(input, stringify!($int)).map(<$int>::from_le_bytes)
+            }
+
+            fn schema() -> Schema {
+                Schema::Int { bytes: $bytes, signed: $signed }
+            }
+
+            fn from_value(value: Value) -> Result<Self, SchemaError> {
+                let narrowed = match &value {
+                    Value::Unsigned(n) => <$int>::try_from(*n).ok(),
+                    Value::Signed(n) => <$int>::try_from(*n).ok(),
+                    _ => None,
+                };
+                narrowed.ok_or_else(|| value.mismatch(stringify!($int)))
+            }
+        }
+    )*};
+}
+
+integer_records! {
+    u8: 1, false, Value::Unsigned;
+    u16: 2, false, Value::Unsigned;
+    u32: 4, false, Value::Unsigned;
+    u64: 8, false, Value::Unsigned;
+    u128: 16, false, Value::Unsigned;
+    i8: 1, true, Value::Signed;
+    i16: 2, true, Value::Signed;
+    i32: 4, true, Value::Signed;
+    i64: 8, true, Value::Signed;
+    i128: 16, true, Value::Signed;
+}
+
+/// Pointer-sized integers travel as 64 bits, whatever the machine.
+macro_rules! size_records {
+    ($($int:ty as $wide:ty;)*) => {$(
+        impl Record for $int {
+            fn encode(&self, out: &mut Vec<u8>) {
+                (*self as $wide).encode(out);
+            }
+
+            fn decode(input: &mut &[u8]) -> Result<Self, CodecError> {
+                let wide = <$wide>::decode(input)?;
+                <$int>::try_from(wide)
+                    .map_err(|_| CodecError::Tag { what: stringify!($int), found: wide as u64 })
+            }
+
+            fn schema() -> Schema {
+                <$wide>::schema()
+            }
+
+            fn from_value(value: Value) -> Result<Self, SchemaError> {
+                let wide = <$wide>::from_value(value)?;
+                <$int>::try_from(wide).map_err(|_| SchemaError {
+                    path: String::new(),
+                    old: wide.to_string(),
+                    new: stringify!($int).to_owned(),
+                })
+            }
+        }
+    )*};
+}
+
+size_records! {
+    usize as u64;
+    isize as i64;
+}
+
+macro_rules! float_records {
+    ($($float:ty: $bytes:literal;)*) => {$(
+        impl Record for $float {
+            #[inline]
+            fn encode(&self, out: &mut Vec<u8>) {
+                out.extend_from_slice(&self.to_le_bytes());
+            }
+
+            #[inline]
+            fn decode(input: &mut &[u8]) -> Result<Self, CodecError> {
+                take(input, stringify!($float)).map(<$float>::from_le_bytes)
+            }
+
+            fn schema() -> Schema {
+                Schema::Float { bytes: $bytes }
+            }
+
+            fn from_value(value: Value) -> Result<Self, SchemaError> {
+                match value {
+                    Value::Float(float) => Ok(float as $float),
+                    other => Err(other.mismatch(stringify!($float))),
+                }
+            }
+        }
+    )*};
+}
+
+float_records! {
+    f32: 4;
+    f64: 8;
+}
+
+impl Record for () {
+    fn encode(&self, _: &mut Vec<u8>) {}
+
+    fn decode(_: &mut &[u8]) -> Result<Self, CodecError> {
+        Ok(())
+    }
+
+    fn schema() -> Schema {
+        Schema::Unit
+    }
+
+    fn from_value(value: Value) -> Result<Self, SchemaError> {
+        match value {
+            Value::Unit => Ok(()),
+            other => Err(other.mismatch("()")),
+        }
+    }
+}
+
+impl Record for bool {
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.push(u8::from(*self));
+    }
+
+    fn decode(input: &mut &[u8]) -> Result<Self, CodecError> {
+        match take::<1>(input, "bool")? {
+            [0] => Ok(false),
+            [1] => Ok(true),
+            [other] => Err(CodecError::Tag { what: "bool", found: u64::from(other) }),
+        }
+    }
+
+    fn schema() -> Schema {
+        Schema::Bool
+    }
+
+    fn from_value(value: Value) -> Result<Self, SchemaError> {
+        match value {
+            Value::Bool(flag) => Ok(flag),
+            other => Err(other.mismatch("bool")),
+        }
+    }
+}
+
+impl Record for char {
+    fn encode(&self, out: &mut Vec<u8>) {
+        u32::from(*self).encode(out);
+    }
+
+    fn decode(input: &mut &[u8]) -> Result<Self, CodecError> {
+        let code = u32::decode(input)?;
+        Self::from_u32(code).ok_or(CodecError::Tag { what: "char", found: u64::from(code) })
+    }
+
+    fn schema() -> Schema {
+        Schema::Char
+    }
+
+    fn from_value(value: Value) -> Result<Self, SchemaError> {
+        match value {
+            Value::Char(c) => Ok(c),
+            other => Err(other.mismatch("char")),
+        }
+    }
+}
+
+/// Appends a length as `u32`. Longer values than 4 GiB are cut off by the caller's memory first.
+fn encode_len(len: usize, out: &mut Vec<u8>) {
+    u32::try_from(len).unwrap_or(u32::MAX).encode(out);
+}
+
+fn decode_len(input: &mut &[u8]) -> Result<usize, CodecError> {
+    u32::decode(input).map(|len| len as usize)
+}
+
+impl Record for String {
+    #[inline]
+    fn encode(&self, out: &mut Vec<u8>) {
+        encode_len(self.len(), out);
+        out.extend_from_slice(self.as_bytes());
+    }
+
+    #[inline]
+    fn decode(input: &mut &[u8]) -> Result<Self, CodecError> {
+        let len = decode_len(input)?;
+        Ok(Self::from_utf8(take_slice(input, len, "text")?.to_vec())?)
+    }
+
+    fn schema() -> Schema {
+        Schema::String
+    }
+
+    fn from_value(value: Value) -> Result<Self, SchemaError> {
+        match value {
+            Value::String(text) => Ok(text),
+            other => Err(other.mismatch("String")),
+        }
+    }
+
+    fn estimated_bytes(&self) -> usize {
+        size_of::<Self>() + self.capacity()
+    }
+}
+
+impl Record for Timestamp {
+    #[inline]
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.0.encode(out);
+    }
+
+    #[inline]
+    fn decode(input: &mut &[u8]) -> Result<Self, CodecError> {
+        i64::decode(input).map(Self)
+    }
+
+    fn schema() -> Schema {
+        Schema::Timestamp
+    }
+
+    fn from_value(value: Value) -> Result<Self, SchemaError> {
+        match value {
+            Value::Timestamp(millis) => Ok(Self(millis)),
+            other => i64::from_value(other).map(Self),
+        }
+    }
+}
+
+impl<T: Record> Record for Option<T> {
+    fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            None => out.push(0),
+            Some(value) => {
+                out.push(1);
+                value.encode(out);
+            }
+        }
+    }
+
+    fn decode(input: &mut &[u8]) -> Result<Self, CodecError> {
+        match take::<1>(input, "Option")? {
+            [0] => Ok(None),
+            [1] => T::decode(input).map(Some),
+            [other] => Err(CodecError::Tag { what: "Option", found: u64::from(other) }),
+        }
+    }
+
+    fn schema() -> Schema {
+        Schema::Option(Box::new(T::schema()))
+    }
+
+    fn from_value(value: Value) -> Result<Self, SchemaError> {
+        match value {
+            Value::Option(None) => Ok(None),
+            Value::Option(Some(value)) => T::from_value(*value).map(Some),
+            plain => T::from_value(plain).map(Some),
+        }
+    }
+
+    fn estimated_bytes(&self) -> usize {
+        let inner = self.as_ref().map_or(0, |value| value.estimated_bytes() - size_of::<T>());
+        size_of::<Self>() + inner
+    }
+}
+
+impl<T: Record> Record for Box<T> {
+    fn encode(&self, out: &mut Vec<u8>) {
+        (**self).encode(out);
+    }
+
+    fn decode(input: &mut &[u8]) -> Result<Self, CodecError> {
+        T::decode(input).map(Self::new)
+    }
+
+    fn schema() -> Schema {
+        T::schema()
+    }
+
+    fn from_value(value: Value) -> Result<Self, SchemaError> {
+        T::from_value(value).map(Self::new)
+    }
+
+    fn estimated_bytes(&self) -> usize {
+        size_of::<Self>() + (**self).estimated_bytes()
+    }
+}
+
+impl<T: Record> Record for Vec<T> {
+    fn encode(&self, out: &mut Vec<u8>) {
+        encode_len(self.len(), out);
+        for value in self {
+            value.encode(out);
+        }
+    }
+
+    fn decode(input: &mut &[u8]) -> Result<Self, CodecError> {
+        let len = decode_len(input)?;
+        // A damaged length must not become an allocation: values of no bytes are counted, others
+        // need at least one byte each.
+        let mut values = Self::with_capacity(len.min(input.len()));
+        for _ in 0..len {
+            values.push(T::decode(input)?);
+        }
+        Ok(values)
+    }
+
+    fn schema() -> Schema {
+        Schema::List(Box::new(T::schema()))
+    }
+
+    fn from_value(value: Value) -> Result<Self, SchemaError> {
+        match value {
+            Value::List(values) => values.into_iter().map(T::from_value).collect(),
+            other => Err(other.mismatch(&Self::schema().to_string())),
+        }
+    }
+
+    fn estimated_bytes(&self) -> usize {
+        let inner: usize = self.iter().map(Record::estimated_bytes).sum();
+        let spare = (self.capacity() - self.len()) * size_of::<T>();
+        size_of::<Self>() + inner + spare
+    }
+}
+
+impl<T: Record, const N: usize> Record for [T; N] {
+    fn encode(&self, out: &mut Vec<u8>) {
+        for value in self {
+            value.encode(out);
+        }
+    }
+
+    fn decode(input: &mut &[u8]) -> Result<Self, CodecError> {
+        let values: Vec<T> = (0..N).map(|_| T::decode(input)).collect::<Result<_, _>>()?;
+        values.try_into().map_err(|left: Vec<T>| CodecError::Short {
+            what: "array",
+            needed: N,
+            left: left.len(),
+        })
+    }
+
+    fn schema() -> Schema {
+        Schema::Array(Box::new(T::schema()), u32::try_from(N).unwrap_or(u32::MAX))
+    }
+
+    fn from_value(value: Value) -> Result<Self, SchemaError> {
+        let name = Self::schema().to_string();
+        match value {
+            Value::List(values) if values.len() == N => {
+                let values: Vec<T> =
+                    values.into_iter().map(T::from_value).collect::<Result<_, _>>()?;
+                values.try_into().map_err(|_| Value::List(Vec::new()).mismatch(&name))
+            }
+            other => Err(other.mismatch(&name)),
+        }
+    }
+
+    fn estimated_bytes(&self) -> usize {
+        self.iter().map(Record::estimated_bytes).sum()
+    }
+}
+
+macro_rules! map_records {
+    ($map:ident, [$($bound:tt)*], $($extra:ident: $limit:path)?) => {
+        impl<K: Record + $($bound)*, V: Record $(, $extra: $limit + Default + Send + 'static)?> Record
+            for $map<K, V $(, $extra)?>
+        {
+            fn encode(&self, out: &mut Vec<u8>) {
+                encode_len(self.len(), out);
+                for (key, value) in self {
+                    key.encode(out);
+                    value.encode(out);
+                }
+            }
+
+            fn decode(input: &mut &[u8]) -> Result<Self, CodecError> {
+                let len = decode_len(input)?;
+                (0..len).map(|_| Ok((K::decode(input)?, V::decode(input)?))).collect()
+            }
+
+            fn schema() -> Schema {
+                Schema::Map(Box::new(K::schema()), Box::new(V::schema()))
+            }
+
+            fn from_value(value: Value) -> Result<Self, SchemaError> {
+                match value {
+                    Value::Map(pairs) => pairs
+                        .into_iter()
+                        .map(|(key, value)| Ok((K::from_value(key)?, V::from_value(value)?)))
+                        .collect(),
+                    other => Err(other.mismatch(&Self::schema().to_string())),
+                }
+            }
+
+            fn estimated_bytes(&self) -> usize {
+                let pairs = self.iter().map(|(k, v)| k.estimated_bytes() + v.estimated_bytes());
+                size_of::<Self>() + pairs.sum::<usize>()
+            }
+        }
+    };
+}
+
+map_records!(BTreeMap, [Ord],);
+map_records!(HashMap, [Eq + Hash], S: BuildHasher);
+
+macro_rules! tuple_records {
+    ($($count:literal: $($name:ident $slot:tt),+;)*) => {$(
+        impl<$($name: Record),+> Record for ($($name,)+) {
+            #[inline]
+            fn encode(&self, out: &mut Vec<u8>) {
+                $(self.$slot.encode(out);)+
+            }
+
+            #[inline]
+            fn decode(input: &mut &[u8]) -> Result<Self, CodecError> {
+                Ok(($($name::decode(input)?,)+))
+            }
+
+            fn schema() -> Schema {
+                Schema::Tuple(vec![$($name::schema()),+])
+            }
+
+            fn from_value(value: Value) -> Result<Self, SchemaError> {
+                match value {
+                    Value::List(values) if values.len() == $count => {
+                        let mut values = values.into_iter();
+                        Ok(($({
+                            let part = values.next().unwrap_or(Value::Unit);
+                            $name::from_value(part)
+                                .map_err(|error| error.inside(stringify!($slot)))?
+                        },)+))
+                    }
+                    other => Err(other.mismatch(&Self::schema().to_string())),
+                }
+            }
+
+            fn estimated_bytes(&self) -> usize {
+                let heap = 0 $(+ self.$slot.estimated_bytes() - size_of::<$name>())+;
+                size_of::<Self>() + heap
+            }
+        }
+    )*};
+}
+
+tuple_records! {
+    1: A 0;
+    2: A 0, B 1;
+    3: A 0, B 1, C 2;
+    4: A 0, B 1, C 2, D 3;
+    5: A 0, B 1, C 2, D 3, E 4;
+    6: A 0, B 1, C 2, D 3, E 4, F 5;
+    7: A 0, B 1, C 2, D 3, E 4, F 5, G 6;
+    8: A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7;
+}

@@ -1,0 +1,2 @@
+//! Placeholder while the path is built.
+fn main() {}

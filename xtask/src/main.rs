@@ -1,0 +1,2 @@
+//! The rules that cargo does not know.
+fn main() {}
