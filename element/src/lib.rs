@@ -17,6 +17,7 @@ mod codec;
 mod duration;
 mod element;
 mod error;
+mod fields;
 mod float;
 mod hash;
 mod id;
@@ -66,5 +67,6 @@ pub use options::table as option_table;
 #[doc(hidden)]
 pub mod __private {
     //! What the derives name; not for use by hand.
+    pub use crate::fields::{Fields, heap_bytes};
     pub use crate::{CodecError, Field, Key, Record, Schema, SchemaError, Value, Variant};
 }

@@ -1,0 +1,155 @@
+//! The code of `#[derive(Key)]`.
+//!
+//! Reads an [`Input`]. Fields stand one behind the other: every key's encoding ends by itself. An
+//! enum's variant goes first, as its rank in the order that `derive(Ord)` gives: by discriminant.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+use syn::{DeriveInput, Expr, ExprLit, ExprUnary, Lit, UnOp};
+
+use crate::input::{Field, Input, Shape, Variant, construct};
+
+const TRAIT: &str = "Key";
+
+/// The whole impl.
+///
+/// # Errors
+///
+/// Those of [`Input::read`]; a discriminant whose order cannot be seen.
+pub(crate) fn expand(input: DeriveInput) -> syn::Result<TokenStream> {
+    let input = Input::read(input, "key", TRAIT)?;
+    let (ident, private) = (&input.ident, &input.private);
+    let (impl_generics, type_generics, where_clause) = input.generics.split_for_impl();
+    let (encode, decode) = match &input.shape {
+        Shape::Struct(fields) => (encode_struct(&input, fields), decode_struct(&input, fields)),
+        Shape::Enum(variants) => {
+            let ranks = ranks(variants)?;
+            (encode_enum(&input, variants, &ranks), decode_enum(&input, variants, &ranks))
+        }
+    };
+    Ok(quote! {
+        #[automatically_derived]
+        impl #impl_generics #private::Key for #ident #type_generics #where_clause {
+            #[inline]
+            fn encode_key(&self, out: &mut ::std::vec::Vec<u8>) {
+                #encode
+            }
+
+            #[inline]
+            fn decode_key(
+                input: &mut &[u8],
+            ) -> ::core::result::Result<Self, #private::CodecError> {
+                #decode
+            }
+        }
+    })
+}
+
+fn encode_struct(input: &Input, fields: &[Field]) -> TokenStream {
+    let writes = fields.iter().map(|field| {
+        let (member, call) = (&field.member, field.call(&input.private, TRAIT, "encode_key"));
+        quote!(#call(&self.#member, out);)
+    });
+    quote!(let _ = &out; #(#writes)*)
+}
+
+fn read(input: &Input) -> impl Fn(&Field) -> TokenStream {
+    |field| {
+        let call = field.call(&input.private, TRAIT, "decode_key");
+        quote!(#call(input)?)
+    }
+}
+
+fn decode_struct(input: &Input, fields: &[Field]) -> TokenStream {
+    let whole = construct(&quote!(Self), fields, read(input));
+    quote!(let _ = &input; ::core::result::Result::Ok(#whole))
+}
+
+fn encode_enum(input: &Input, variants: &[Variant], ranks: &[TokenStream]) -> TokenStream {
+    if variants.is_empty() {
+        return quote!(let _ = out; match *self {});
+    }
+    let arms = variants.iter().zip(ranks).map(|(variant, rank)| {
+        let pattern = variant.pattern();
+        let writes = variant.fields.iter().enumerate().map(|(index, field)| {
+            let call = field.call(&input.private, TRAIT, "encode_key");
+            let local = Field::local(index);
+            quote!(#call(#local, out);)
+        });
+        quote! {
+            #pattern => {
+                out.extend_from_slice(&#rank.to_be_bytes());
+                #(#writes)*
+            }
+        }
+    });
+    quote!(match self { #(#arms)* })
+}
+
+fn decode_enum(input: &Input, variants: &[Variant], ranks: &[TokenStream]) -> TokenStream {
+    let (private, name) = (&input.private, input.name());
+    let tag = if wide(variants) { quote!(u16) } else { quote!(u8) };
+    let arms = variants.iter().zip(ranks).map(|(variant, rank)| {
+        let ident = &variant.ident;
+        let whole = construct(&quote!(Self::#ident), &variant.fields, read(input));
+        quote!(#rank => ::core::result::Result::Ok(#whole),)
+    });
+    quote! {
+        match <#tag as #private::Key>::decode_key(input)? {
+            #(#arms)*
+            other => ::core::result::Result::Err(#private::CodecError::Tag {
+                what: #name,
+                found: ::core::convert::From::from(other),
+            }),
+        }
+    }
+}
+
+/// Whether one byte does not hold every rank.
+fn wide(variants: &[Variant]) -> bool {
+    variants.len() > 256
+}
+
+/// Each variant's place in the order of discriminants, as a literal of the tag's type.
+fn ranks(variants: &[Variant]) -> syn::Result<Vec<TokenStream>> {
+    let mut discriminants = Vec::with_capacity(variants.len());
+    let mut next = 0_i128;
+    for variant in variants {
+        if let Some(expression) = &variant.discriminant {
+            next = literal(expression).ok_or_else(|| {
+                syn::Error::new_spanned(
+                    expression,
+                    "a `Key` sorts its variants by discriminant: write it as a literal",
+                )
+            })?;
+        }
+        discriminants.push(next);
+        next = next.saturating_add(1);
+    }
+    let rank_of = |own: &i128| discriminants.iter().filter(|other| *other < own).count();
+    discriminants
+        .iter()
+        .map(|own| {
+            let rank = u16::try_from(rank_of(own)).map_err(|_| {
+                syn::Error::new(
+                    proc_macro2::Span::call_site(),
+                    "a `Key` has at most 65536 variants",
+                )
+            })?;
+            Ok(match u8::try_from(rank) {
+                Ok(narrow) if !wide(variants) => quote!(#narrow),
+                _ => quote!(#rank),
+            })
+        })
+        .collect()
+}
+
+fn literal(expression: &Expr) -> Option<i128> {
+    match expression {
+        Expr::Lit(ExprLit { lit: Lit::Int(number), .. }) => number.base10_parse().ok(),
+        Expr::Unary(ExprUnary { op: UnOp::Neg(_), expr, .. }) => literal(expr).map(|n| -n),
+        Expr::Group(group) => literal(&group.expr),
+        Expr::Paren(paren) => literal(&paren.expr),
+        _ => None,
+    }
+}
