@@ -8,7 +8,54 @@
 //! Left out on purpose: the encoding of keys. Keys compare by their bytes and have one encoding of
 //! their own ([`crate::Key`]).
 
+use std::cell::Cell;
+
 use crate::{CodecError, Schema, SchemaError, Value};
+
+/// How deep boxed values may nest when they are read: damaged bytes must not use up the stack.
+pub(crate) const NESTING_LIMIT: u32 = 512;
+
+/// How many values of no bytes one list may hold: no bytes stand against their count.
+pub(crate) const EMPTY_VALUES_LIMIT: usize = 65_536;
+
+thread_local! {
+    static NESTING: Cell<u32> = const { Cell::new(0) };
+}
+
+/// One level of nesting, left on drop. Taken by every type through which a type can hold itself.
+pub(crate) struct Nesting(());
+
+impl Nesting {
+    /// Goes one level deeper.
+    ///
+    /// # Errors
+    ///
+    /// [`CodecError::Depth`] at the limit.
+    #[inline]
+    pub(crate) fn enter() -> Result<Self, CodecError> {
+        let depth = NESTING.get();
+        if depth >= NESTING_LIMIT {
+            return Err(CodecError::Depth { limit: NESTING_LIMIT });
+        }
+        NESTING.set(depth + 1);
+        Ok(Self(()))
+    }
+}
+
+impl Drop for Nesting {
+    #[inline]
+    fn drop(&mut self) {
+        NESTING.set(NESTING.get() - 1);
+    }
+}
+
+/// Refuses a count of values of which the first `done` took no bytes.
+pub(crate) fn check_empty(done: usize) -> Result<(), CodecError> {
+    if done > EMPTY_VALUES_LIMIT {
+        return Err(CodecError::Count { limit: EMPTY_VALUES_LIMIT });
+    }
+    Ok(())
+}
 
 /// A value that can be written as bytes and read back.
 ///
@@ -28,8 +75,8 @@ pub trait Record: Sized + Send + 'static {
     ///
     /// # Errors
     ///
-    /// [`CodecError`] if the bytes are cut, or hold no value of this type. Never panics, and never
-    /// allocates more than `input` is long.
+    /// [`CodecError`] if the bytes are cut, or hold no value of this type; also for values that nest
+    /// deeper than 512 boxes and lists. Never panics, and never reserves more than `input` is long.
     fn decode(input: &mut &[u8]) -> Result<Self, CodecError>;
 
     /// Field names and types, as snapshots record them.

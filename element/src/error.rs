@@ -35,6 +35,24 @@ pub enum CodecError {
     /// Text that is not UTF-8.
     #[error("text is not utf-8")]
     Utf8(#[from] FromUtf8Error),
+    /// A value nests too deep to be read.
+    #[error("a value nests deeper than {limit}")]
+    Depth {
+        /// How deep values may nest.
+        limit: u32,
+    },
+    /// A list holds too many values that take no bytes.
+    #[error("more than {limit} values of no bytes")]
+    Count {
+        /// How many there may be.
+        limit: usize,
+    },
+    /// A schema names a type that it does not hold.
+    #[error("schema names `{name}` outside of it")]
+    Unknown {
+        /// The type's name.
+        name: String,
+    },
     /// A value that only serde knows.
     #[error("serde value: {0}")]
     Serde(String),

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, Hash};
 
-use crate::codec::{take, take_slice};
+use crate::codec::{Nesting, check_empty, take, take_slice};
+use crate::fields::heap_bytes;
 use crate::{CodecError, Record, Schema, SchemaError, Timestamp, Value};
 
 macro_rules! integer_records {
@@ -274,8 +275,7 @@ impl<T: Record> Record for Option<T> {
     }
 
     fn estimated_bytes(&self) -> usize {
-        let inner = self.as_ref().map_or(0, |value| value.estimated_bytes() - size_of::<T>());
-        size_of::<Self>() + inner
+        size_of::<Self>() + self.as_ref().map_or(0, heap_bytes)
     }
 }
 
@@ -285,6 +285,7 @@ impl<T: Record> Record for Box<T> {
     }
 
     fn decode(input: &mut &[u8]) -> Result<Self, CodecError> {
+        let _nesting = Nesting::enter()?;
         T::decode(input).map(Self::new)
     }
 
@@ -311,11 +312,16 @@ impl<T: Record> Record for Vec<T> {
 
     fn decode(input: &mut &[u8]) -> Result<Self, CodecError> {
         let len = decode_len(input)?;
-        // A damaged length must not become an allocation: values of no bytes are counted, others
-        // need at least one byte each.
-        let mut values = Self::with_capacity(len.min(input.len()));
-        for _ in 0..len {
+        let _nesting = Nesting::enter()?;
+        // A damaged length must not become an allocation: no more is reserved than `input` is long.
+        // Nor a loop without end: values of no bytes are counted.
+        let mut values = Self::with_capacity(len.min(input.len() / size_of::<T>().max(1)));
+        for done in 0..len {
+            let before = input.len();
             values.push(T::decode(input)?);
+            if input.len() == before {
+                check_empty(done + 1)?;
+            }
         }
         Ok(values)
     }
@@ -390,7 +396,16 @@ macro_rules! map_records {
 
             fn decode(input: &mut &[u8]) -> Result<Self, CodecError> {
                 let len = decode_len(input)?;
-                (0..len).map(|_| Ok((K::decode(input)?, V::decode(input)?))).collect()
+                let _nesting = Nesting::enter()?;
+                let pair = |done| {
+                    let before = input.len();
+                    let pair = (K::decode(input)?, V::decode(input)?);
+                    if input.len() == before {
+                        check_empty(done + 1)?;
+                    }
+                    Ok(pair)
+                };
+                (0..len).map(pair).collect()
             }
 
             fn schema() -> Schema {
@@ -450,7 +465,7 @@ macro_rules! tuple_records {
             }
 
             fn estimated_bytes(&self) -> usize {
-                let heap = 0 $(+ self.$slot.estimated_bytes() - size_of::<$name>())+;
+                let heap = 0 $(+ heap_bytes(&self.$slot))+;
                 size_of::<Self>() + heap
             }
         }

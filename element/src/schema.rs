@@ -6,7 +6,7 @@
 use std::cell::RefCell;
 use std::fmt;
 
-use crate::Record;
+use crate::{Record, scope};
 
 /// The type of a [`Record`], as snapshots record it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,7 +58,8 @@ pub enum Schema {
         /// Its variants; the tag is the position.
         variants: Vec<Variant>,
     },
-    /// A struct or enum that contains itself, named further out.
+    /// A struct or enum that contains itself, named further out: the nearest of this name, or with
+    /// `^n` behind the name the one after `n` nearer ones.
     Recursive(String),
     /// A serde value in postcard's format, behind a 4-byte length.
     Serde(String),
@@ -85,7 +86,8 @@ pub struct Variant {
 }
 
 thread_local! {
-    static OPEN: RefCell<Vec<&'static str>> = const { RefCell::new(Vec::new()) };
+    /// The named types whose schema is being built: identity and name, the innermost last.
+    static OPEN: RefCell<Vec<(&'static str, String)>> = const { RefCell::new(Vec::new()) };
 }
 
 impl Schema {
@@ -98,10 +100,14 @@ impl Schema {
     /// The schema of a named type, cut short where the type contains itself. `identity` tells types
     /// apart that share a name.
     pub fn named(identity: &'static str, name: &str, build: impl FnOnce() -> Self) -> Self {
-        if OPEN.with_borrow(|open| open.contains(&identity)) {
-            return Self::Recursive(name.to_owned());
+        let nearer = OPEN.with_borrow(|open| {
+            let at = open.iter().rposition(|(other, _)| *other == identity)?;
+            Some(open.iter().skip(at + 1).filter(|(_, other)| other == name).count())
+        });
+        if let Some(skip) = nearer {
+            return Self::Recursive(scope::mention(name, skip));
         }
-        OPEN.with_borrow_mut(|open| open.push(identity));
+        OPEN.with_borrow_mut(|open| open.push((identity, name.to_owned())));
         let schema = build();
         OPEN.with_borrow_mut(Vec::pop);
         schema
