@@ -13,7 +13,7 @@ use std::cell::Cell;
 use crate::{CodecError, Schema, SchemaError, Value};
 
 /// How deep boxed values may nest when they are read: damaged bytes must not use up the stack.
-pub(crate) const NESTING_LIMIT: u32 = 512;
+pub(crate) const NESTING_LIMIT: u32 = 128;
 
 /// How many values of no bytes one list may hold: no bytes stand against their count.
 pub(crate) const EMPTY_VALUES_LIMIT: usize = 65_536;
@@ -76,7 +76,7 @@ pub trait Record: Sized + Send + 'static {
     /// # Errors
     ///
     /// [`CodecError`] if the bytes are cut, or hold no value of this type; also for values that nest
-    /// deeper than 512 boxes and lists. Never panics, and never reserves more than `input` is long.
+    /// deeper than 128 boxes and lists. Never panics, and never reserves more than `input` is long.
     fn decode(input: &mut &[u8]) -> Result<Self, CodecError>;
 
     /// Field names and types, as snapshots record them.

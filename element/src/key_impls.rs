@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::codec::take;
+use crate::codec::{Nesting, take};
 use crate::{CodecError, Key, Timestamp};
 
 macro_rules! unsigned_keys {
@@ -162,6 +162,17 @@ impl Key for Arc<str> {
     }
 }
 
+impl<K: Key> Key for Box<K> {
+    fn encode_key(&self, out: &mut Vec<u8>) {
+        (**self).encode_key(out);
+    }
+
+    fn decode_key(input: &mut &[u8]) -> Result<Self, CodecError> {
+        let _nesting = Nesting::enter()?;
+        K::decode_key(input).map(Self::new)
+    }
+}
+
 /// Each element stands behind a 1; the end is a 0.
 impl<K: Key> Key for Vec<K> {
     fn encode_key(&self, out: &mut Vec<u8>) {
@@ -173,6 +184,7 @@ impl<K: Key> Key for Vec<K> {
     }
 
     fn decode_key(input: &mut &[u8]) -> Result<Self, CodecError> {
+        let _nesting = Nesting::enter()?;
         let mut elements = Self::new();
         loop {
             match take::<1>(input, "list key")? {

@@ -138,7 +138,8 @@ pub trait SpillStore: Send + Sync + fmt::Debug {
     /// [`StoreError`], [not found](StoreError::is_not_found) among them.
     fn open(&self, role: FileRole, name: &str) -> Result<Box<dyn StoreReader>, StoreError>;
 
-    /// Gives a file its final name, in one step, replacing what had the name.
+    /// Gives a file its final name, in one step, replacing what had the name. Makes the directories
+    /// that the final name has.
     ///
     /// # Errors
     ///

@@ -36,13 +36,18 @@ impl DirectoryStore {
         move |source| StoreError { operation, role, name, source }
     }
 
+    /// Lists below `directory`. What goes away meanwhile is left out, and nothing else.
     fn collect(
         directory: &Path,
         prefix: &str,
         names: &mut Vec<String>,
         base: &str,
     ) -> io::Result<()> {
-        for entry in fs::read_dir(directory)? {
+        let entries = match fs::read_dir(directory) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            entries => entries?,
+        };
+        for entry in entries {
             let entry = entry?;
             let name = format!("{base}{}", entry.file_name().to_string_lossy());
             if entry.file_type()?.is_dir() {
@@ -55,22 +60,36 @@ impl DirectoryStore {
     }
 }
 
-/// Makes the entry of `path` in its directory durable.
-fn sync_directory_of(path: &Path) -> io::Result<()> {
-    path.parent().map_or(Ok(()), |parent| File::open(parent)?.sync_all())
+/// Makes the directories of `path` that are not there; true if any was made.
+fn make_directory_of(path: &Path) -> io::Result<bool> {
+    match path.parent() {
+        Some(parent) if !parent.is_dir() => fs::create_dir_all(parent).map(|()| true),
+        _ => Ok(false),
+    }
+}
+
+/// Makes the entry of `path` in its directory durable; with `up_to_root`, those of its directories
+/// too, for they are as young as the file.
+fn sync_directory_of(path: &Path, root: &Path, up_to_root: bool) -> io::Result<()> {
+    for directory in path.ancestors().skip(1) {
+        File::open(directory)?.sync_all()?;
+        if !up_to_root || directory == root {
+            break;
+        }
+    }
+    Ok(())
 }
 
 impl SpillStore for DirectoryStore {
     fn create(&self, role: FileRole, name: &str) -> Result<Box<dyn StoreWriter>, StoreError> {
         let path = self.root.join(name);
         let make = || {
-            if let Some(parent) = path.parent() {
-                fs::create_dir_all(parent)?;
-            }
-            OpenOptions::new().write(true).create_new(true).open(&path)
+            let new_directory = make_directory_of(&path)?;
+            let file = OpenOptions::new().write(true).create_new(true).open(&path)?;
+            Ok((file, new_directory))
         };
-        let file = make().map_err(self.failed(Operation::Create, role, name))?;
-        Ok(Box::new(DirectoryWriter { file, path, role }))
+        let (file, new_directory) = make().map_err(self.failed(Operation::Create, role, name))?;
+        Ok(Box::new(DirectoryWriter { file, path, root: self.root.clone(), new_directory, role }))
     }
 
     fn open(&self, role: FileRole, name: &str) -> Result<Box<dyn StoreReader>, StoreError> {
@@ -81,9 +100,12 @@ impl SpillStore for DirectoryStore {
 
     fn rename(&self, role: FileRole, from: &str, to: &str) -> Result<(), StoreError> {
         let target = self.root.join(to);
-        fs::rename(self.root.join(from), &target)
-            .and_then(|()| sync_directory_of(&target))
-            .map_err(self.failed(Operation::Rename, role, from))
+        let rename = || {
+            let new_directory = make_directory_of(&target)?;
+            fs::rename(self.root.join(from), &target)?;
+            sync_directory_of(&target, &self.root, new_directory)
+        };
+        rename().map_err(self.failed(Operation::Rename, role, from))
     }
 
     fn delete(&self, role: FileRole, name: &str) -> Result<(), StoreError> {
@@ -92,12 +114,11 @@ impl SpillStore for DirectoryStore {
 
     fn list(&self, role: FileRole, prefix: &str) -> Result<Vec<String>, StoreError> {
         let mut names = Vec::new();
-        match Self::collect(&self.root, prefix, &mut names, "") {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(self.failed(Operation::List, role, prefix)(error));
-            }
-            _ => {}
-        }
+        Self::collect(&self.root, prefix, &mut names, "").map_err(self.failed(
+            Operation::List,
+            role,
+            prefix,
+        ))?;
         names.sort_unstable();
         Ok(names)
     }
@@ -111,6 +132,9 @@ impl SpillStore for DirectoryStore {
 struct DirectoryWriter {
     file: File,
     path: PathBuf,
+    root: PathBuf,
+    /// Whether the file's directory was made for it.
+    new_directory: bool,
     role: FileRole,
 }
 
@@ -128,7 +152,7 @@ impl StoreWriter for DirectoryWriter {
     fn sync(&mut self) -> Result<(), StoreError> {
         self.file
             .sync_all()
-            .and_then(|()| sync_directory_of(&self.path))
+            .and_then(|()| sync_directory_of(&self.path, &self.root, self.new_directory))
             .map_err(|error| self.failed(Operation::Sync, error))
     }
 }
