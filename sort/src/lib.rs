@@ -1,1 +1,50 @@
-//! Slackwater sort.
+//! Records in any order in, by key out, within a memory budget.
+//!
+//! ```text
+//! options, rules       what is asked, and the one order
+//!
+//! ExternalSorter --> buffer --> sorting, radix ----> SortedStream --> Groups
+//!      |               |                                 ^
+//!      |               v when the memory refuses         |
+//!      |          spiller, run (record, block) --> run_reader, merge (passes before)
+//!      |
+//! TypedSorter          keys and records encoded
+//! CombiningSorter      equal keys folded before and while sorting
+//! ```
+//!
+//! Stands alone: any byte-string keys, a timestamp and a payload each. Left out on purpose: hashing
+//! and key groups (the runtime puts the hash in front of the key), durability of runs, and threads.
+
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
+
+mod account;
+mod block;
+mod buffer;
+mod error;
+mod external;
+mod grouped;
+mod merge;
+mod options;
+mod passes;
+mod radix;
+mod record;
+mod rules;
+mod run;
+mod run_reader;
+mod sorting;
+mod spiller;
+mod stats;
+mod stream;
+mod typed;
+
+pub use error::SortError;
+pub use external::ExternalSorter;
+pub use grouped::{Group, Groups};
+pub use options::{
+    BlockCompression, CancelFlag, KeyPrefix, Order, SorterOptions, SpillTarget, Ties,
+};
+pub use record::NO_TIMESTAMP;
+pub use stats::SortStats;
+pub use stream::{SortedRecord, SortedStream};
+pub use typed::{TypedSorter, TypedStream};

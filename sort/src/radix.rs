@@ -1,0 +1,141 @@
+//! Sorts 16-byte entries by their prefix, in place.
+//!
+//! A most-significant-digit radix sort: find the highest bits in which the entries differ, count,
+//! swap every entry into its part, repeat in each part; small parts go to the standard library. It is
+//! not stable: `at` restores the order of arrival where that matters (see [`crate::sorting`]). In
+//! place, for a second buffer would halve the records that fit into the budget. Source: McIlroy,
+//! Bostic, McIlroy, "Engineering radix sort", 1993.
+
+/// A record, seen from the sort: the bytes that decide, and where it lies.
+///
+/// `at` grows with the order of arrival.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) prefix: u64,
+    pub(crate) at: u64,
+}
+
+/// Parts up to this length are left to the standard library.
+const SMALL: usize = 96;
+
+/// Most parts of one step; 2,048 counters and their heads stay in the first-level cache.
+const MOST_BITS: u32 = 10;
+
+/// Sorts by prefix; entries of equal prefix end in any order.
+pub(crate) fn sort_by_prefix(entries: &mut [Entry]) {
+    if entries.len() <= SMALL {
+        sort_small(entries);
+        return;
+    }
+    let (least, greatest) = entries
+        .iter()
+        .fold((u64::MAX, 0), |(low, high), entry| (low.min(entry.prefix), high.max(entry.prefix)));
+    if least == greatest {
+        return;
+    }
+    // All prefixes agree above this bit, for the least and the greatest do.
+    let top = 64 - (least ^ greatest).leading_zeros();
+    let bits = bits_for(entries.len()).min(top);
+    let ends = split(entries, top - bits, bits);
+    let mut rest = entries;
+    let mut start = 0;
+    for end in ends {
+        let (part, tail) = rest.split_at_mut(end - start);
+        if part.len() > 1 {
+            sort_by_prefix(part);
+        }
+        rest = tail;
+        start = end;
+    }
+}
+
+fn sort_small(entries: &mut [Entry]) {
+    if entries.len() > 20 {
+        entries.sort_unstable_by_key(|entry| entry.prefix);
+        return;
+    }
+    for at in 1..entries.len() {
+        let entry = entries[at];
+        let mut hole = at;
+        while hole > 0 && entries[hole - 1].prefix > entry.prefix {
+            entries[hole] = entries[hole - 1];
+            hole -= 1;
+        }
+        entries[hole] = entry;
+    }
+}
+
+/// Bits of one step, so that a uniform input leaves parts of some ten entries.
+fn bits_for(entries: usize) -> u32 {
+    (entries.ilog2().saturating_sub(3)).clamp(4, MOST_BITS)
+}
+
+/// Swaps every entry into the part of its digit; gives the ends of the parts.
+fn split(entries: &mut [Entry], shift: u32, bits: u32) -> Vec<usize> {
+    let mask = (1_usize << bits) - 1;
+    let digit = |entry: Entry| (entry.prefix >> shift) as usize & mask;
+    let mut heads = vec![0_usize; mask + 1];
+    for entry in entries.iter() {
+        heads[digit(*entry)] += 1;
+    }
+    let mut ends = vec![0; mask + 1];
+    let mut sum = 0;
+    for (head, end) in heads.iter_mut().zip(&mut ends) {
+        let count = *head;
+        *head = sum;
+        sum += count;
+        *end = sum;
+    }
+    // Every round sends each entry that is not yet in its part there, so the work halves at least;
+    // swaps of one round do not wait for each other, as those along one cycle would.
+    let mut open: Vec<usize> = (0..=mask).filter(|part| heads[*part] < ends[*part]).collect();
+    while open.len() > 1 {
+        for part in &open {
+            for at in heads[*part]..ends[*part] {
+                let target = digit(entries[at]);
+                entries.swap(at, heads[target]);
+                heads[target] += 1;
+            }
+        }
+        open.retain(|part| heads[*part] < ends[*part]);
+    }
+    ends
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mix(x: u64) -> u64 {
+        let mut z = x.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ z >> 31
+    }
+
+    #[track_caller]
+    fn check(prefix: impl Fn(u64) -> u64) {
+        for count in [0, 1, 2, 20, 21, SMALL as u64, SMALL as u64 + 1, 1_000, 70_000] {
+            let mut entries: Vec<Entry> =
+                (0..count).map(|at| Entry { prefix: prefix(at), at }).collect();
+            let mut expected = entries.clone();
+            expected.sort_unstable_by_key(|entry| (entry.prefix, entry.at));
+            sort_by_prefix(&mut entries);
+            assert!(entries.is_sorted_by_key(|entry| entry.prefix), "{count}");
+            entries.sort_unstable_by_key(|entry| (entry.prefix, entry.at));
+            assert_eq!(entries, expected, "an entry is lost or doubled");
+        }
+    }
+
+    #[test]
+    fn entries_of_every_shape_come_in_order() {
+        check(mix);
+        check(|at| at);
+        check(|at| !at);
+        check(|_| 7);
+        check(|at| mix(at) % 3);
+        check(|at| mix(at) << 56);
+        check(|at| if at % 10 == 0 { mix(at) } else { 1 << 63 });
+        check(|at| 0xabcd << 48 | mix(at) >> 20);
+    }
+}

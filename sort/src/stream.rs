@@ -1,0 +1,185 @@
+//! [`SortedStream`]: the sorted records, pulled one at a time.
+//!
+//! From memory or from a merge of runs, and the reader cannot tell. Bounded work a step: a record,
+//! and at times a block. Dropped at any point, it gives back memory and files.
+
+use crate::buffer::{Buffer, TOUCHED};
+use crate::merge::Merge;
+use crate::spiller::Spiller;
+use crate::{Groups, SortError, SortStats};
+
+/// One record of a sorted stream, lent until the next is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SortedRecord<'a> {
+    /// The key, as pushed.
+    pub key: &'a [u8],
+    /// The timestamp, as pushed.
+    pub timestamp: i64,
+    /// The payload, as pushed.
+    pub payload: &'a [u8],
+}
+
+/// Where sorted records come from.
+#[derive(Debug)]
+pub(crate) enum Source {
+    /// A sorted buffer: nothing was spilled.
+    Memory(Buffer),
+    /// Runs, merged while they are read.
+    Runs(Merge),
+    /// Nothing any more: drained or failed.
+    Ended,
+}
+
+/// Records ordered by key, then timestamp, then arrival. Made by
+/// [`ExternalSorter::finish`](crate::ExternalSorter::finish).
+#[derive(Debug)]
+pub struct SortedStream {
+    // Before the spiller: files are closed and deleted first, then the loan ends.
+    source: Source,
+    spiller: Spiller,
+    /// Of a source in memory: the next record.
+    next: usize,
+    /// Records until the cancel flag is looked at.
+    until_check: u32,
+}
+
+const CHECK_EVERY: u32 = 1_024;
+
+impl SortedStream {
+    pub(crate) fn new(spiller: Spiller, source: Source) -> Self {
+        Self { source, spiller, next: 0, until_check: 0 }
+    }
+
+    /// The next record, or `None` at the end, when memory and files have been given back.
+    ///
+    /// Costs no copy. A stream that has failed has ended.
+    ///
+    /// # Errors
+    ///
+    /// [`SortError`] if a run is damaged, missing or unreadable, or the sort is cancelled; at the
+    /// end, [`SortError::Store`] once if a file could not be deleted. Records before an error are
+    /// right; none is left out in front of it.
+    // A lending iterator cannot be a std Iterator.
+    #[expect(clippy::should_implement_trait, reason = "records are lent, which Iterator cannot")]
+    #[inline]
+    pub fn next(&mut self) -> Result<Option<SortedRecord<'_>>, SortError> {
+        if self.advance()? { Ok(self.current()) } else { Ok(None) }
+    }
+
+    /// Hands all records that are left to `each`: the push style.
+    ///
+    /// # Errors
+    ///
+    /// As [`SortedStream::next`], and whatever `each` answers.
+    pub fn for_each<E: From<SortError>>(
+        mut self,
+        mut each: impl FnMut(SortedRecord<'_>) -> Result<(), E>,
+    ) -> Result<SortStats, E> {
+        while let Some(record) = self.next()? {
+            each(record)?;
+        }
+        Ok(self.stats())
+    }
+
+    /// The same records, key by key.
+    #[must_use]
+    pub fn groups(self) -> Groups {
+        Groups::new(self)
+    }
+
+    /// The counts of this sort, its merges included.
+    #[must_use]
+    pub fn stats(&self) -> SortStats {
+        let mut stats = self.spiller.stats();
+        if let Source::Runs(merge) = &self.source {
+            stats.deep_comparisons += merge.deep_comparisons;
+        }
+        stats
+    }
+
+    /// Ends the stream wherever it is.
+    ///
+    /// # Errors
+    ///
+    /// [`SortError::Store`] if a file could not be deleted.
+    pub fn close(mut self) -> Result<SortStats, SortError> {
+        self.end();
+        self.spiller.check_deletions()?;
+        Ok(self.stats())
+    }
+
+    /// Goes to the next record; false at the end.
+    #[inline]
+    pub(crate) fn advance(&mut self) -> Result<bool, SortError> {
+        if self.until_check == 0 {
+            self.check_cancel()?;
+        }
+        self.until_check -= 1;
+        let step = match &mut self.source {
+            Source::Memory(buffer) => {
+                if self.next.is_multiple_of(TOUCHED) {
+                    std::hint::black_box(buffer.touch(self.next));
+                }
+                self.next += 1;
+                Ok(self.next <= buffer.len())
+            }
+            Source::Runs(merge) => merge.advance().map(|record| record.is_some()),
+            Source::Ended => return Ok(false),
+        };
+        match step {
+            Ok(true) => Ok(true),
+            Ok(false) => {
+                self.end();
+                self.spiller.check_deletions()?;
+                Ok(false)
+            }
+            Err(error) => {
+                self.end();
+                Err(error)
+            }
+        }
+    }
+
+    /// The record that [`SortedStream::advance`] went to.
+    #[inline]
+    pub(crate) fn current(&self) -> Option<SortedRecord<'_>> {
+        match &self.source {
+            Source::Memory(buffer) => {
+                let entry = buffer.entry(self.next.checked_sub(1)?)?;
+                let bytes = buffer.bytes_at(entry.at);
+                let layout = crate::record::parse(bytes)?;
+                Some(SortedRecord {
+                    key: bytes.get(layout.key_at..layout.payload_at)?,
+                    timestamp: layout.timestamp,
+                    payload: bytes.get(layout.payload_at..layout.end)?,
+                })
+            }
+            Source::Runs(merge) => merge.current().map(|reader| SortedRecord {
+                key: reader.key(),
+                timestamp: reader.timestamp(),
+                payload: reader.payload(),
+            }),
+            Source::Ended => None,
+        }
+    }
+
+    #[cold]
+    fn check_cancel(&mut self) -> Result<(), SortError> {
+        self.until_check = CHECK_EVERY;
+        self.spiller.check_cancel().inspect_err(|_| self.end())
+    }
+
+    fn end(&mut self) {
+        let used = match std::mem::replace(&mut self.source, Source::Ended) {
+            Source::Runs(merge) => {
+                self.spiller.stats.deep_comparisons += merge.deep_comparisons;
+                drop(merge);
+                self.spiller.account.used()
+            }
+            Source::Memory(_) => self.spiller.account.used(),
+            Source::Ended => 0,
+        };
+        self.spiller.account.give(used);
+        self.spiller.account.trim();
+    }
+}
