@@ -104,6 +104,12 @@ impl OperatorAttributes {
     pub const fn is_source(&self) -> bool {
         matches!(self.kind, OperatorKind::Source { .. })
     }
+
+    /// Whether it is a source whose input never ends.
+    #[must_use]
+    pub const fn is_unbounded(&self) -> bool {
+        matches!(self.kind, OperatorKind::Source { bounded: false })
+    }
 }
 
 /// What a node's payload must be able to say.

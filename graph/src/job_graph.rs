@@ -198,6 +198,12 @@ impl<N, E> JobGraph<N, E> {
         self.edges.iter().filter(move |edge| edge.from.vertex == vertex)
     }
 
+    /// The place of a vertex's region in [`JobGraph::regions`]. Costs a walk over all vertices.
+    #[must_use]
+    pub fn region_of(&self, vertex: VertexId) -> Option<usize> {
+        self.regions.iter().position(|region| region.contains(&vertex))
+    }
+
     /// The greatest parallelism of a vertex: the slots that a job needs when they are shared.
     #[must_use]
     pub fn greatest_parallelism(&self) -> u32 {

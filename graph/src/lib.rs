@@ -23,14 +23,28 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+mod assemble;
 mod attributes;
+mod backlog_rules;
 mod cache;
+mod cache_rules;
+mod chain;
+mod diagram;
 mod error;
+mod exchange;
+mod explain;
 mod job_graph;
+mod mode;
 mod partitioner;
 mod plan;
+mod reach;
+mod regions;
 mod settings;
+mod stream_graph;
 mod transformation;
+mod translate;
+mod uid;
+mod validate;
 
 pub use attributes::{ChainingPolicy, Describe, OperatorAttributes, OperatorKind};
 pub use cache::{CacheDecision, CacheMark, CachePlan};

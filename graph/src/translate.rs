@@ -1,0 +1,245 @@
+//! From a program to what one job needs of it, with everything settled.
+//!
+//! Steps: walk the whole program and check it; derive uids; walk again with complete data sets cut
+//! out; resolve the mode; put readers in place of what is cut; settle parallelisms and
+//! partitioners. Left out on purpose: how inputs are treated and who shares a task.
+
+use std::collections::BTreeMap;
+
+use element::NodeId;
+
+use crate::cache_rules::CacheCut;
+use crate::reach::reach;
+use crate::stream_graph::{CacheOutcome, StreamCache, StreamEdge, StreamGraph, StreamNode};
+use crate::uid::Uids;
+use crate::{
+    Describe, InputEdge, OperatorAttributes, OperatorKind, PlanError, PlanSettings,
+    TransformationGraph, mode, validate,
+};
+
+/// What the sinks need, settled.
+///
+/// # Errors
+///
+/// [`PlanError`], but for what concerns chains and exchanges, which cannot fail.
+pub(crate) fn translate<'g, N: Describe, E>(
+    graph: &'g TransformationGraph<N, E>,
+    sinks: &[NodeId],
+    settings: &PlanSettings<'_>,
+) -> Result<StreamGraph<'g, N, E>, PlanError> {
+    let program = check(graph, sinks)?;
+    let cut = CacheCut::new(graph, settings);
+    let steps = steps(graph, sinks, &cut)?;
+    let (mode, mode_reason) = mode::resolve(
+        settings,
+        steps.iter().filter_map(|step| match step {
+            Step::Run(id) => {
+                Some((*id, graph.node(*id)?.name.as_str(), *program.attributes.get(id)?))
+            }
+            Step::Read(_) => None,
+        }),
+    )?;
+    let stream = StreamGraph {
+        mode,
+        mode_reason,
+        nodes: Vec::with_capacity(steps.len()),
+        edges: Vec::with_capacity(steps.len()),
+        caches: Vec::new(),
+    };
+    let mut build = Build { graph, settings, program, cut, places: BTreeMap::new(), stream };
+    for step in steps {
+        match step {
+            Step::Run(id) => build.run(id)?,
+            Step::Read(mark) => build.read(mark)?,
+        }
+    }
+    Ok(build.finish())
+}
+
+/// What is known of the whole program.
+struct Program {
+    attributes: BTreeMap<NodeId, OperatorAttributes>,
+    uids: Uids,
+}
+
+/// Walks and checks the whole program; asks each step for its attributes once.
+fn check<N: Describe, E>(
+    graph: &TransformationGraph<N, E>,
+    sinks: &[NodeId],
+) -> Result<Program, PlanError> {
+    let nodes = reach(graph, sinks, |_| true)?;
+    let mut attributes: BTreeMap<NodeId, OperatorAttributes> = BTreeMap::new();
+    for id in &nodes {
+        let step = graph.node(*id).ok_or(PlanError::UnknownNode { node: *id })?;
+        let own = step.payload.attributes();
+        validate::inputs(*id, step, &own)?;
+        for edge in step.inputs.iter().flatten() {
+            if let (Some(from), Some(said)) = (graph.node(edge.from), attributes.get(&edge.from)) {
+                validate::producer(*id, step, &from.name, said)?;
+            }
+        }
+        attributes.insert(*id, own);
+    }
+    let uids = Uids::new(graph, &nodes)?;
+    Ok(Program { attributes, uids })
+}
+
+/// A step of the job. A reader stands where the step whose output it reads would stand, before it:
+/// that step may run as well, for another of its outputs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    Read(usize),
+    Run(NodeId),
+}
+
+/// The steps of the job in topological order.
+fn steps<N, E>(
+    graph: &TransformationGraph<N, E>,
+    sinks: &[NodeId],
+    cut: &CacheCut<'_, N, E>,
+) -> Result<Vec<Step>, PlanError> {
+    let mut hits = Vec::new();
+    let nodes = reach(graph, sinks, |edge| match cut.hit(edge) {
+        Some(mark) => {
+            hits.push(mark);
+            false
+        }
+        None => true,
+    })?;
+    hits.sort_unstable();
+    hits.dedup();
+    let mut steps: Vec<(NodeId, bool, Step)> = Vec::with_capacity(nodes.len() + hits.len());
+    steps.extend(hits.into_iter().map(|at| (cut.mark(at).node, false, Step::Read(at))));
+    steps.extend(nodes.into_iter().map(|id| (id, true, Step::Run(id))));
+    steps.sort_by_key(|(node, run, _)| (*node, *run));
+    Ok(steps.into_iter().map(|(_, _, step)| step).collect())
+}
+
+/// Where the producer of an edge is in the stream graph.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Place {
+    Node(NodeId),
+    Reader(usize),
+}
+
+struct Build<'g, 's, N, E> {
+    graph: &'g TransformationGraph<N, E>,
+    settings: &'s PlanSettings<'s>,
+    program: Program,
+    cut: CacheCut<'g, N, E>,
+    places: BTreeMap<Place, usize>,
+    stream: StreamGraph<'g, N, E>,
+}
+
+impl<'g, N: Describe, E> Build<'g, '_, N, E> {
+    /// Adds a step of the program and the edges that it reads.
+    fn run(&mut self, id: NodeId) -> Result<(), PlanError> {
+        let step = self.graph.node(id).ok_or(PlanError::UnknownNode { node: id })?;
+        let (parallelism, max_parallelism) = validate::parallelism(id, step, self.settings)?;
+        let attributes = self.program.attributes[&id];
+        let mode = self.stream.mode;
+        validate::batch_state(id, &step.name, &attributes, mode, self.settings)?;
+        self.add(
+            Place::Node(id),
+            StreamNode {
+                id,
+                name: step.name.clone(),
+                uid: self.program.uids.of(id).to_owned(),
+                parallelism,
+                max_parallelism,
+                attributes,
+                payload: &step.payload,
+                inputs: vec![Vec::new(); step.inputs.len()],
+                outputs: Vec::new(),
+            },
+        );
+        for (input, edges) in step.inputs.iter().enumerate() {
+            edges.iter().try_for_each(|edge| self.connect(edge, input))?;
+        }
+        Ok(())
+    }
+
+    /// Adds the reader of a complete data set, as parallel as the step that it stands for.
+    fn read(&mut self, at: usize) -> Result<(), PlanError> {
+        let mark = self.cut.mark(at);
+        let step = self.graph.node(mark.node).ok_or(PlanError::UnknownNode { node: mark.node })?;
+        let (parallelism, max_parallelism) = validate::parallelism(mark.node, step, self.settings)?;
+        let past_the_program = self.graph.len() + at;
+        let node = self.add(
+            Place::Reader(at),
+            StreamNode {
+                id: NodeId(
+                    u32::try_from(past_the_program).expect("ids of steps and marks fit 32 bits"),
+                ),
+                name: format!("cached {}", step.name),
+                uid: self.program.uids.of_reader(mark.node, &mark.output),
+                parallelism,
+                max_parallelism,
+                attributes: OperatorAttributes {
+                    kind: OperatorKind::Source { bounded: true },
+                    ..mark.reader.attributes()
+                },
+                payload: &mark.reader,
+                inputs: Vec::new(),
+                outputs: Vec::new(),
+            },
+        );
+        let outcome = CacheOutcome::Hit;
+        self.stream.caches.push(StreamCache { mark, node, name: step.name.clone(), outcome });
+        Ok(())
+    }
+
+    fn add(&mut self, place: Place, node: StreamNode<'g, N>) -> usize {
+        let at = self.stream.nodes.len();
+        self.places.insert(place, at);
+        self.stream.nodes.push(node);
+        at
+    }
+
+    /// Adds an edge to the step that was added last.
+    fn connect(&mut self, edge: &'g InputEdge<E>, input: usize) -> Result<(), PlanError> {
+        let place = self.cut.hit(edge).map_or(Place::Node(edge.from), Place::Reader);
+        let from = self.places[&place];
+        let to = self.stream.nodes.len() - 1;
+        let (producer, consumer) = (&self.stream.nodes[from], &self.stream.nodes[to]);
+        let partitioner = validate::partitioner(
+            edge.partitioner,
+            (&producer.name, producer.parallelism),
+            (&consumer.name, consumer.parallelism),
+        )?;
+        let at = self.stream.edges.len();
+        self.stream.nodes[from].outputs.push(at);
+        self.stream.nodes[to].inputs[input].push(at);
+        self.stream.edges.push(StreamEdge {
+            from,
+            output: &edge.output,
+            to,
+            input,
+            partitioner,
+            payload: &edge.payload,
+            bytes: edge.bytes,
+        });
+        self.keep(edge, from)
+    }
+
+    /// Decides about a missing data set when the first edge that reads its output is added.
+    fn keep(&mut self, edge: &'g InputEdge<E>, producer: usize) -> Result<(), PlanError> {
+        let Some(at) = self.cut.mark_of(edge) else { return Ok(()) };
+        let mark = self.cut.mark(at);
+        if self.stream.caches.iter().any(|cache| cache.mark.data_set == mark.data_set) {
+            return Ok(());
+        }
+        let name = self.stream.nodes[producer].name.clone();
+        let outcome = self.cut.outcome(at, &name, self.stream.mode, self.settings)?;
+        self.stream.caches.push(StreamCache { mark, node: producer, name, outcome });
+        Ok(())
+    }
+
+    /// Puts the caches in the order of their marks.
+    fn finish(mut self) -> StreamGraph<'g, N, E> {
+        let order: BTreeMap<_, usize> =
+            self.graph.marks().iter().map(|mark| mark.data_set).zip(0..).collect();
+        self.stream.caches.sort_by_key(|cache| order.get(&cache.mark.data_set).copied());
+        self.stream
+    }
+}
