@@ -53,7 +53,7 @@ impl<T: OptionValue> OptionValue for Option<T> {
 }
 
 /// Splits a number from the unit behind it.
-fn number_and_unit(text: &str) -> Option<(u64, String)> {
+fn number_and_unit<N: std::str::FromStr>(text: &str) -> Option<(N, String)> {
     let text = text.trim();
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
@@ -64,7 +64,7 @@ impl OptionValue for Duration {
     const EXPECTED: &'static str = "a duration such as `10s`, `500ms` or `1min`";
 
     fn parse(text: &str) -> Option<Self> {
-        let (number, unit) = number_and_unit(text)?;
+        let (number, unit) = number_and_unit::<u128>(text)?;
         let nanos_per_unit = match unit.as_str() {
             "ns" => 1,
             "us" => 1_000,
@@ -75,7 +75,9 @@ impl OptionValue for Duration {
             "d" => 86_400_000_000_000,
             _ => return None,
         };
-        number.checked_mul(nanos_per_unit).map(Self::from_nanos)
+        let nanos = number.checked_mul(nanos_per_unit)?;
+        let seconds = u64::try_from(nanos / 1_000_000_000).ok()?;
+        Some(Self::new(seconds, u32::try_from(nanos % 1_000_000_000).ok()?))
     }
 
     fn format(&self) -> String {
@@ -87,7 +89,7 @@ impl OptionValue for ByteSize {
     const EXPECTED: &'static str = "a size in bytes such as `256mb` or `64k`";
 
     fn parse(text: &str) -> Option<Self> {
-        let (number, unit) = number_and_unit(text)?;
+        let (number, unit) = number_and_unit::<u64>(text)?;
         let shift = match unit.as_str() {
             "" | "b" => 0,
             "k" | "kb" | "kib" => 10,
