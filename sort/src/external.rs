@@ -146,8 +146,7 @@ impl ExternalSorter {
         self.check_usable()?;
         self.spiller.check_cancel()?;
         if self.runs.is_empty() {
-            let deep =
-                self.buffer.sort(&self.spiller.rules, self.spiller.options.cancel.as_ref())?;
+            let deep = self.buffer.sort(&self.spiller.rules, self.spiller.cancel())?;
             self.spiller.stats.deep_comparisons += deep;
             return Ok(SortedStream::new(self.spiller, Source::Memory(self.buffer)));
         }
@@ -217,7 +216,7 @@ impl ExternalSorter {
     }
 
     fn write_run(&mut self) -> Result<Run, SortError> {
-        let deep = self.buffer.sort(&self.spiller.rules, self.spiller.options.cancel.as_ref())?;
+        let deep = self.buffer.sort(&self.spiller.rules, self.spiller.cancel())?;
         self.spiller.stats.deep_comparisons += deep;
         let mut writer = self.spiller.create_run()?;
         for first in (0..self.buffer.len()).step_by(TOUCHED) {

@@ -9,7 +9,7 @@
 //!      |          spiller, run (record, block) --> run_reader, merge (passes before)
 //!      |
 //! TypedSorter          keys and records encoded
-//! CombiningSorter      equal keys folded before and while sorting
+//! CombiningSorter      table: equal keys folded before they are sorted; combined: and while merging
 //! ```
 //!
 //! Stands alone: any byte-string keys, a timestamp and a payload each. Left out on purpose: hashing
@@ -21,6 +21,8 @@
 mod account;
 mod block;
 mod buffer;
+mod combined;
+mod combining;
 mod error;
 mod external;
 mod grouped;
@@ -36,8 +38,11 @@ mod sorting;
 mod spiller;
 mod stats;
 mod stream;
+mod table;
 mod typed;
 
+pub use combined::{CombinedRecord, CombinedStream};
+pub use combining::{Combiner, CombiningSorter};
 pub use error::SortError;
 pub use external::ExternalSorter;
 pub use grouped::{Group, Groups};

@@ -1,0 +1,92 @@
+//! What the tests of this folder share: sorters over a store in memory, and drained results.
+
+#![allow(dead_code, missing_docs, unreachable_pub, reason = "each test file uses a part of it")]
+
+use std::sync::Arc;
+
+use element::{ByteSize, FileRole, MemoryBudget, MemoryStore, SpillStore};
+use slackwater_sort::{
+    ExternalSorter, SortError, SortStats, SortedStream, SorterOptions, SpillTarget,
+};
+
+pub type Row = (Vec<u8>, i64, Vec<u8>);
+
+/// A budget and a store that a test looks at afterwards.
+pub struct Place {
+    pub budget: Arc<MemoryBudget>,
+    pub store: Arc<dyn SpillStore>,
+}
+
+impl Place {
+    pub fn new(bytes: u64) -> Self {
+        Self::over(bytes, Arc::new(MemoryStore::new()))
+    }
+
+    pub fn over(bytes: u64, store: Arc<dyn SpillStore>) -> Self {
+        Self { budget: MemoryBudget::new(ByteSize(bytes)), store }
+    }
+
+    pub fn options(&self) -> SorterOptions {
+        let spill = SpillTarget::new(Arc::clone(&self.store), "test");
+        SorterOptions::new(Arc::clone(&self.budget), spill)
+    }
+
+    pub fn files(&self) -> Vec<String> {
+        self.store.list(FileRole::SortRun, "").unwrap()
+    }
+
+    /// Nothing is borrowed and no file is left.
+    #[track_caller]
+    pub fn assert_clean(&self) {
+        assert_eq!(self.budget.used(), ByteSize(0), "memory is left on loan");
+        assert_eq!(self.files(), Vec::<String>::new(), "files are left");
+    }
+}
+
+pub fn mix(x: u64) -> u64 {
+    let mut z = x.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ z >> 31
+}
+
+pub fn drain(mut stream: SortedStream) -> Result<(Vec<Row>, SortStats), SortError> {
+    let mut rows = Vec::new();
+    while let Some(record) = stream.next()? {
+        rows.push((record.key.to_vec(), record.timestamp, record.payload.to_vec()));
+    }
+    Ok((rows, stream.stats()))
+}
+
+pub fn sort(options: SorterOptions, rows: &[Row]) -> Result<(Vec<Row>, SortStats), SortError> {
+    let mut sorter = ExternalSorter::new(options);
+    for (key, timestamp, payload) in rows {
+        sorter.push(key, *timestamp, payload)?;
+    }
+    drain(sorter.finish()?)
+}
+
+/// The same through the zero-copy way in.
+pub fn sort_with(options: SorterOptions, rows: &[Row]) -> Result<(Vec<Row>, SortStats), SortError> {
+    let mut sorter = ExternalSorter::new(options);
+    for (key, timestamp, payload) in rows {
+        sorter.push_with(
+            *timestamp,
+            |out| out.extend_from_slice(key),
+            |out| out.extend_from_slice(payload),
+        )?;
+    }
+    drain(sorter.finish()?)
+}
+
+/// What the standard library's stable sort makes of it.
+pub fn expected(rows: &[Row]) -> Vec<Row> {
+    let mut rows = rows.to_vec();
+    rows.sort_by(|a, b| (&a.0, a.1).cmp(&(&b.0, b.1)));
+    rows
+}
+
+/// Rows with a payload that tells the order of arrival.
+pub fn rows(count: u64, key: impl Fn(u64) -> Vec<u8>, timestamp: impl Fn(u64) -> i64) -> Vec<Row> {
+    (0..count).map(|n| (key(n), timestamp(n), n.to_le_bytes().to_vec())).collect()
+}
