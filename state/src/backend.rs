@@ -1,0 +1,273 @@
+//! [`KeyedStateBackend`]: the keyed state of one operator subtask.
+//!
+//! The runtime sets the current key before it calls the user's function; handles read and change
+//! what the backend holds for that key. Not generic over the key: it knows a key by its hash and
+//! canonical bytes. Left out on purpose: timers, which are [`crate::TimerService`]'s.
+
+mod access;
+mod engine;
+
+use std::any::Any;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use element::{Clock, KeyGroups, KeyHash, MaxParallelism, SystemClock, Timestamp};
+
+pub(crate) use access::{Load, Touch};
+
+use crate::cell::Cell;
+use crate::entry_key::EntryKey;
+use crate::handle::StateDescriptor;
+use crate::heap::{CurrentKey, Cut, HeapTable};
+use crate::slot::{AnySlot, Body, Meta, Slot};
+use crate::store::ByteStore;
+use crate::store_key::StateId;
+use crate::{StateCounters, StateError, TtlClock};
+use engine::{CachedEngine, Engine};
+
+static NEXT_ID: AtomicU64 = AtomicU64::new(1);
+
+/// Gives handles the backend they work on: implemented by the backend and by the runtime's contexts.
+pub trait StateAccess {
+    /// The backend, whose current key is set.
+    fn backend(&mut self) -> &mut KeyedStateBackend;
+}
+
+impl StateAccess for KeyedStateBackend {
+    #[inline]
+    fn backend(&mut self) -> &mut KeyedStateBackend {
+        self
+    }
+}
+
+impl<A: StateAccess + ?Sized> StateAccess for &mut A {
+    #[inline]
+    fn backend(&mut self) -> &mut KeyedStateBackend {
+        (**self).backend()
+    }
+}
+
+/// The keyed state of one operator subtask.
+pub struct KeyedStateBackend {
+    id: u64,
+    groups: KeyGroups,
+    at: CurrentKey,
+    slots: Vec<Box<dyn AnySlot>>,
+    by_name: HashMap<Arc<str>, usize>,
+    engine: Engine,
+    clock: Arc<dyn Clock>,
+    watermark: Timestamp,
+}
+
+impl KeyedStateBackend {
+    /// All state in memory, as typed values, for the keys of `groups`.
+    #[must_use]
+    pub fn heap(groups: KeyGroups) -> Self {
+        Self::with_engine(groups, Engine::Heap(Cut::of(groups)))
+    }
+
+    /// Only the state of the current key, forgotten at the next key: for batch over sorted input.
+    ///
+    /// Source: FLIP-140, "State backend".
+    #[must_use]
+    pub fn one_key() -> Self {
+        let groups = KeyGroups::all(MaxParallelism::DEFAULT);
+        Self::with_engine(groups, Engine::Cached(CachedEngine::new(None, 1)))
+    }
+
+    /// State in a byte store, behind a write-back cache of `cache_entries` keys; 0 turns it off, and
+    /// every access goes to the store.
+    ///
+    /// Source: FLIP-325.
+    #[must_use]
+    pub fn over(store: Box<dyn ByteStore>, groups: KeyGroups, cache_entries: usize) -> Self {
+        Self::with_engine(groups, Engine::Cached(CachedEngine::new(Some(store), cache_entries)))
+    }
+
+    fn with_engine(groups: KeyGroups, engine: Engine) -> Self {
+        let at = CurrentKey { hash: 0, epoch: 0, key: EntryKey::plain(&[]) };
+        Self {
+            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
+            groups,
+            at,
+            slots: Vec::new(),
+            by_name: HashMap::new(),
+            engine,
+            clock: Arc::new(SystemClock::default()),
+            watermark: Timestamp::MIN,
+        }
+    }
+
+    /// Sets the clock by which values expire.
+    #[must_use]
+    pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// The key groups whose keys are here.
+    #[must_use]
+    pub fn groups(&self) -> KeyGroups {
+        self.groups
+    }
+
+    /// Sets the operator's watermark, by which values expire in event time.
+    pub fn set_watermark(&mut self, watermark: Timestamp) {
+        self.watermark = watermark;
+    }
+
+    /// Sets the key that handles work on. Costs one comparison when it is current already.
+    #[inline]
+    pub fn set_current_key(&mut self, hash: KeyHash, key: &[u8]) {
+        let next = EntryKey::plain(key);
+        if self.at.hash != hash.0 || self.at.key != next || self.at.epoch == 0 {
+            self.at = CurrentKey { hash: hash.0, epoch: self.at.epoch + 1, key: next };
+        }
+    }
+
+    /// Hash and canonical bytes of the current key, if one is set.
+    #[must_use]
+    pub fn current_key(&self) -> Option<(KeyHash, &[u8])> {
+        (self.at.epoch > 0).then(|| (KeyHash(self.at.hash), self.at.key.key()))
+    }
+
+    /// From here on keys come in the order (hash, key bytes), each of them once.
+    ///
+    /// Over a store: what is dirty is written, then the store is read in step with the input, where
+    /// it holds anything, and written by a bulk load if `bulk_load` says so. The cache keeps its
+    /// size, and at least one key. In memory nothing changes.
+    ///
+    /// # Errors
+    ///
+    /// [`StateError::Store`].
+    ///
+    /// Source: FLIP-327, "State backend".
+    pub fn begin_sorted_input(&mut self, bulk_load: WriteMode) -> Result<(), StateError> {
+        match &mut self.engine {
+            Engine::Heap(_) => Ok(()),
+            Engine::Cached(engine) => engine.begin_sorted(&mut self.slots, bulk_load),
+        }
+    }
+
+    /// Ends what [`begin_sorted_input`](Self::begin_sorted_input) began: all changes are in the store
+    /// and visible; keys may come in any order.
+    ///
+    /// # Errors
+    ///
+    /// [`StateError::Store`]; the store is as it was before the phase if it loads in bulk.
+    pub fn end_sorted_input(&mut self) -> Result<(), StateError> {
+        match &mut self.engine {
+            Engine::Heap(_) => Ok(()),
+            Engine::Cached(engine) => engine.end_sorted(&mut self.slots),
+        }
+    }
+
+    /// Writes dirty cached values to the store. In memory, and within sorted input, there is nothing
+    /// to do: there a key's values are written when the key ends.
+    ///
+    /// # Errors
+    ///
+    /// [`StateError::Store`].
+    pub fn flush(&mut self) -> Result<(), StateError> {
+        match &mut self.engine {
+            Engine::Heap(_) => Ok(()),
+            Engine::Cached(engine) => engine.flush(&mut self.slots),
+        }
+    }
+
+    /// What has been counted.
+    #[must_use]
+    pub fn counters(&self) -> StateCounters {
+        match &self.engine {
+            Engine::Heap(_) => StateCounters::default(),
+            Engine::Cached(engine) => engine.counters(),
+        }
+    }
+
+    /// Keys that the cache holds at most at this moment; `None` in memory.
+    #[must_use]
+    pub fn cache_entries(&self) -> Option<usize> {
+        match &self.engine {
+            Engine::Heap(_) => None,
+            Engine::Cached(engine) => Some(engine.capacity()),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// The time by which values expire.
+    pub(crate) fn now(&self, clock: TtlClock) -> Timestamp {
+        match clock {
+            TtlClock::ProcessingTime => self.clock.now(),
+            TtlClock::EventTime => self.watermark,
+        }
+    }
+
+    /// The slot of a state, made if there is none of this name.
+    pub(crate) fn declare<C: Cell>(
+        &mut self,
+        descriptor: StateDescriptor,
+    ) -> Result<usize, StateError> {
+        if let Some(slot) = self.by_name.get(descriptor.name.as_str()) {
+            return self.check_same::<C>(*slot, &descriptor).map(|()| *slot);
+        }
+        let id = StateId::of(&descriptor.name);
+        if let Some(other) = self.slots.iter().find(|slot| slot.meta().id == id) {
+            let first = other.meta().name.to_string();
+            return Err(StateError::NameClash { first, second: descriptor.name });
+        }
+        let name: Arc<str> = descriptor.name.into();
+        let StateDescriptor { kind, schema, ttl, .. } = descriptor;
+        let meta = Meta { name: Arc::clone(&name), id, kind, schema, ttl };
+        let body = match &self.engine {
+            Engine::Heap(cut) => Body::Heap(HeapTable::<C>::new(*cut)),
+            Engine::Cached(_) => Body::Cached(Vec::new()),
+        };
+        self.slots.push(Box::new(Slot { meta, body }));
+        self.by_name.insert(name, self.slots.len() - 1);
+        Ok(self.slots.len() - 1)
+    }
+
+    fn check_same<C: Cell>(
+        &self,
+        slot: usize,
+        descriptor: &StateDescriptor,
+    ) -> Result<(), StateError> {
+        let slot: &dyn AnySlot = self.slots[slot].as_ref();
+        let meta = slot.meta();
+        if (slot as &dyn Any).is::<Slot<C>>() && meta.kind == descriptor.kind {
+            return Ok(());
+        }
+        Err(StateError::Redeclared {
+            state: descriptor.name.clone(),
+            declared: format!("{} of {}", meta.kind, meta.schema),
+            again: format!("{} of {}", descriptor.kind, descriptor.schema),
+        })
+    }
+}
+
+/// How values reach the store while input is sorted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum WriteMode {
+    /// As files that the store takes whole, where it can.
+    #[default]
+    BulkLoad,
+    /// As sorted batches of writes.
+    Writes,
+}
+
+impl fmt::Debug for KeyedStateBackend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeyedStateBackend")
+            .field("groups", &self.groups)
+            .field("at", &self.at)
+            .field("slots", &self.slots)
+            .field("engine", &self.engine)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,158 @@
+//! How a handle reaches a cell: a hash table's in memory, a cached one over a store.
+
+use std::any::Any;
+
+use element::Record;
+
+use super::KeyedStateBackend;
+use super::engine::Engine;
+use crate::StateError;
+use crate::cell::{Cell, One};
+use crate::link::Reader;
+use crate::map_cell::MapCell;
+use crate::slot::{Body, Slot, cells_at};
+
+/// Whether a cell that is not at hand must be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Load {
+    Read,
+    /// What was there will be replaced.
+    Blind,
+}
+
+/// Whether an access has changed the cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Touch {
+    Clean,
+    Dirty,
+}
+
+fn slot_of<C: Cell>(slot: &mut Box<dyn crate::slot::AnySlot>) -> &mut Slot<C> {
+    let slot: &mut dyn Any = slot.as_mut();
+    slot.downcast_mut().expect("a handle binds only to a slot of its own cells")
+}
+
+impl KeyedStateBackend {
+    /// Looks at the record of the current key.
+    #[inline]
+    pub(crate) fn read_record<V: Record + Clone, R>(
+        &mut self,
+        slot: usize,
+        namespace: &[u8],
+        look: impl FnOnce(Option<&V>) -> R,
+    ) -> Result<R, StateError> {
+        if let Engine::Heap(_) = &self.engine {
+            let slot = slot_of::<One<V>>(&mut self.slots[slot]);
+            if let Body::Heap(table) = &mut slot.body {
+                return match table.read(&self.at, namespace) {
+                    Some(cell) => Ok(look(cell.0.as_ref())),
+                    None if self.at.epoch == 0 => Err(no_key(slot)),
+                    None => Ok(look(None)),
+                };
+            }
+        }
+        self.with_cached(slot, namespace, Load::Read, |cell: &mut One<V>, _| {
+            Ok((look(cell.0.as_ref()), Touch::Clean))
+        })
+    }
+
+    /// Changes the record of the current key in place.
+    #[inline]
+    pub(crate) fn change_record<V: Record + Clone, R>(
+        &mut self,
+        slot: usize,
+        namespace: &[u8],
+        load: Load,
+        change: impl FnOnce(&mut Option<V>) -> R,
+    ) -> Result<R, StateError> {
+        if let Engine::Heap(_) = &self.engine {
+            let slot = slot_of::<One<V>>(&mut self.slots[slot]);
+            if let Body::Heap(table) = &mut slot.body {
+                if self.at.epoch == 0 {
+                    return Err(no_key(slot));
+                }
+                return Ok(table.change(&self.at, namespace, |cell| change(&mut cell.0)));
+            }
+        }
+        self.with_cached(slot, namespace, load, |cell: &mut One<V>, _| {
+            let was_absent = load == Load::Read && cell.0.is_none();
+            let result = change(&mut cell.0);
+            // Absent before and after: there is nothing to write.
+            let clean = was_absent && cell.0.is_none();
+            Ok((result, if clean { Touch::Clean } else { Touch::Dirty }))
+        })
+    }
+
+    /// Works on the map of the current key.
+    pub(crate) fn with_map<V: Record + Clone, R>(
+        &mut self,
+        slot: usize,
+        namespace: &[u8],
+        work: impl FnOnce(&mut MapCell<V>, &mut Reader<'_>) -> Result<(R, Touch), StateError>,
+    ) -> Result<R, StateError> {
+        if let Engine::Heap(_) = &self.engine {
+            let slot = slot_of::<MapCell<V>>(&mut self.slots[slot]);
+            if let Body::Heap(table) = &mut slot.body {
+                if self.at.epoch == 0 {
+                    return Err(no_key(slot));
+                }
+                let (state, at) = (&slot.meta, &self.at);
+                let mut reader = Reader { link: None, state, at, namespace };
+                let work = |cell: &mut MapCell<V>| work(cell, &mut reader);
+                return table.change(&self.at, namespace, work).map(|(result, _)| result);
+            }
+        }
+        self.with_cached(slot, namespace, Load::Read, work)
+    }
+
+    /// Works on a cell of a cached key, fetched if need be.
+    fn with_cached<C: Cell, R>(
+        &mut self,
+        slot: usize,
+        namespace: &[u8],
+        load: Load,
+        work: impl FnOnce(&mut C, &mut Reader<'_>) -> Result<(R, Touch), StateError>,
+    ) -> Result<R, StateError> {
+        let Engine::Cached(engine) = &mut self.engine else {
+            unreachable!("cells are either all in memory or cached")
+        };
+        if self.at.epoch == 0 {
+            return Err(no_key(slot_of::<C>(&mut self.slots[slot])));
+        }
+        let index = engine.enter(&self.at, &mut self.slots)?;
+        let Slot { meta, body: Body::Cached(cells) } = slot_of::<C>(&mut self.slots[slot]) else {
+            unreachable!("cells are either all in memory or cached")
+        };
+        let cells = cells_at(cells, index);
+        let link = &mut engine.link;
+        let cached = match cells.get_mut(namespace) {
+            // Looked up twice, for the borrow of a found cell cannot end in the other arm.
+            Some(_) => {
+                link.counters.hits += 1;
+                cells.get_mut(namespace).expect("the cell has just been found")
+            }
+            None => {
+                link.counters.misses += 1;
+                let mut reader =
+                    Reader { link: Some(&mut *link), state: meta, at: &self.at, namespace };
+                let cell = match load {
+                    Load::Read => C::fetch(&mut reader)?,
+                    Load::Blind => C::default(),
+                };
+                cells.insert(namespace, cell)
+            }
+        };
+        let mut reader = Reader { link: Some(link), state: meta, at: &self.at, namespace };
+        let (result, touch) = work(&mut cached.cell, &mut reader)?;
+        cached.dirty |= touch == Touch::Dirty;
+        if engine.is_write_through() {
+            engine.write_through(&mut self.slots)?;
+        }
+        Ok(result)
+    }
+}
+
+#[cold]
+fn no_key<C>(slot: &Slot<C>) -> StateError {
+    StateError::NoKey { state: slot.meta.name.to_string() }
+}

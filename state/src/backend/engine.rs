@@ -1,0 +1,195 @@
+//! Where cells come from when they are not all in memory: the cache's keys, and the way to the store.
+
+use crate::StateError;
+use crate::backend::WriteMode;
+use crate::cache::KeyCache;
+use crate::entry_key::EntryKey;
+use crate::heap::{CurrentKey, Cut};
+use crate::link::StoreLink;
+use crate::slot::AnySlot;
+use crate::sorted::SortedPhase;
+use crate::store::{ByteStore, WriteBatch};
+use crate::{StateCounters, StoreFailure};
+
+/// How a backend keeps its cells.
+#[derive(Debug)]
+pub(crate) enum Engine {
+    Heap(Cut),
+    Cached(CachedEngine),
+}
+
+/// The cache of a backend over a store, or over nothing.
+#[derive(Debug)]
+pub(crate) struct CachedEngine {
+    keys: KeyCache,
+    pub(crate) link: StoreLink,
+    /// Keys wanted in the cache; 0 is off.
+    size: usize,
+    /// The current key's index, valid while its epoch is current.
+    index: u32,
+    index_epoch: u64,
+    /// The greatest key of sorted input so far.
+    last: Option<(u64, EntryKey)>,
+    batch: WriteBatch,
+}
+
+impl CachedEngine {
+    pub(crate) fn new(store: Option<Box<dyn ByteStore>>, size: usize) -> Self {
+        Self {
+            keys: KeyCache::new(),
+            link: StoreLink::new(store),
+            size,
+            index: 0,
+            index_epoch: 0,
+            last: None,
+            batch: WriteBatch::new(),
+        }
+    }
+
+    pub(crate) fn counters(&self) -> StateCounters {
+        StateCounters { cached_keys: self.keys.len() as u64, ..self.link.counters }
+    }
+
+    /// Keys that may be cached: at least one while input is sorted.
+    pub(crate) fn capacity(&self) -> usize {
+        if self.link.phase.is_some() { self.size.max(1) } else { self.size }
+    }
+
+    /// Whether an access must leave nothing behind.
+    pub(crate) fn is_write_through(&self) -> bool {
+        self.size == 0 && self.link.phase.is_none()
+    }
+
+    /// The current key's index; makes room if it is not cached.
+    #[inline]
+    pub(crate) fn enter(
+        &mut self,
+        at: &CurrentKey,
+        slots: &mut [Box<dyn AnySlot>],
+    ) -> Result<u32, StateError> {
+        if self.index_epoch != at.epoch {
+            self.change_key(at, slots)?;
+        }
+        Ok(self.index)
+    }
+
+    fn change_key(
+        &mut self,
+        at: &CurrentKey,
+        slots: &mut [Box<dyn AnySlot>],
+    ) -> Result<(), StateError> {
+        self.index = match self.keys.find(at.hash, &at.key) {
+            Some(index) => index,
+            None => {
+                if self.link.phase.is_some() {
+                    self.check_order(at)?;
+                }
+                while self.keys.len() >= self.size.max(1) {
+                    self.evict_oldest(slots)?;
+                }
+                self.keys.insert(at.hash, at.key.clone())
+            }
+        };
+        self.index_epoch = at.epoch;
+        Ok(())
+    }
+
+    fn check_order(&mut self, at: &CurrentKey) -> Result<(), StateError> {
+        let next = (at.hash, at.key.clone());
+        if self.last.as_ref().is_some_and(|last| *last >= next) {
+            return Err(StateError::OutOfOrder { hash: at.hash });
+        }
+        self.last = Some(next);
+        Ok(())
+    }
+
+    fn evict_oldest(&mut self, slots: &mut [Box<dyn AnySlot>]) -> Result<(), StoreFailure> {
+        if let Some(index) = self.keys.oldest() {
+            self.write_back(index, slots);
+            // A failed write leaves the key cached but clean: the attempt is lost with it.
+            self.link.write(&mut self.batch)?;
+            slots.iter_mut().for_each(|slot| slot.forget(index));
+            self.keys.remove(index);
+            self.index_epoch = 0;
+            self.link.counters.evicted_keys += 1;
+        }
+        Ok(())
+    }
+
+    /// Adds the changes of one key to the batch.
+    fn write_back(&mut self, index: u32, slots: &mut [Box<dyn AnySlot>]) {
+        if self.link.store.is_some() {
+            let (hash, key) = self.keys.at(index);
+            for slot in slots {
+                slot.write_back(index, hash, key, &mut self.batch);
+            }
+        }
+    }
+
+    /// Ends one access with the cache off.
+    pub(crate) fn write_through(
+        &mut self,
+        slots: &mut [Box<dyn AnySlot>],
+    ) -> Result<(), StateError> {
+        self.write_back(self.index, slots);
+        self.link.write(&mut self.batch)?;
+        slots.iter_mut().for_each(|slot| slot.forget(self.index));
+        Ok(())
+    }
+
+    pub(crate) fn flush(&mut self, slots: &mut [Box<dyn AnySlot>]) -> Result<(), StateError> {
+        if self.link.phase.is_some() {
+            return Ok(());
+        }
+        self.write_all(slots)
+    }
+
+    fn write_all(&mut self, slots: &mut [Box<dyn AnySlot>]) -> Result<(), StateError> {
+        let indices: Vec<u32> = self.keys.by_age().collect();
+        for index in indices {
+            self.write_back(index, slots);
+        }
+        self.batch.sort_from(0);
+        self.link.write(&mut self.batch)?;
+        Ok(())
+    }
+
+    pub(crate) fn begin_sorted(
+        &mut self,
+        slots: &mut [Box<dyn AnySlot>],
+        mode: WriteMode,
+    ) -> Result<(), StateError> {
+        if self.link.phase.is_some() {
+            return Ok(());
+        }
+        self.write_all(slots)?;
+        self.forget_all(slots);
+        let Some(store) = &mut self.link.store else { return Ok(()) };
+        let load = match mode {
+            WriteMode::BulkLoad => store.bulk_load()?,
+            WriteMode::Writes => None,
+        };
+        self.link.phase = Some(SortedPhase::begin(load));
+        self.last = None;
+        Ok(())
+    }
+
+    pub(crate) fn end_sorted(&mut self, slots: &mut [Box<dyn AnySlot>]) -> Result<(), StateError> {
+        if self.link.phase.is_some() {
+            self.write_all(slots)?;
+            self.forget_all(slots);
+        }
+        if let (Some(phase), Some(store)) = (self.link.phase.take(), &mut self.link.store) {
+            phase.finish(store.as_mut(), &mut self.link.counters)?;
+        }
+        Ok(())
+    }
+
+    fn forget_all(&mut self, slots: &mut [Box<dyn AnySlot>]) {
+        while let Some(index) = self.keys.oldest() {
+            slots.iter_mut().for_each(|slot| slot.forget(index));
+            self.keys.remove(index);
+        }
+        self.index_epoch = 0;
+    }
+}

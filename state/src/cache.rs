@@ -1,0 +1,131 @@
+//! [`KeyCache`]: which keys are in memory over a store, least recently used first to go.
+//!
+//! It hands out an index for each cached key; each state keeps its cells for that index
+//! ([`crate::slot`]). So all states and namespaces of a key enter and leave together, and the size of
+//! the cache is a number of keys (FLIP-325).
+
+use hashbrown::HashTable;
+
+use crate::entry_key::EntryKey;
+use crate::heap::spread;
+
+const NONE: u32 = u32::MAX;
+
+/// A key in the cache, linked to its neighbours by age.
+#[derive(Debug)]
+struct Node {
+    hash: u64,
+    key: EntryKey,
+    /// Used less recently.
+    older: u32,
+    /// Used more recently.
+    newer: u32,
+}
+
+/// Keys by age.
+#[derive(Debug)]
+pub(crate) struct KeyCache {
+    nodes: Vec<Node>,
+    index: HashTable<u32>,
+    free: Vec<u32>,
+    oldest: u32,
+    newest: u32,
+}
+
+impl KeyCache {
+    pub(crate) fn new() -> Self {
+        let index = HashTable::new();
+        Self { nodes: Vec::new(), index, free: Vec::new(), oldest: NONE, newest: NONE }
+    }
+
+    /// The number of keys.
+    pub(crate) fn len(&self) -> usize {
+        self.index.len()
+    }
+
+    /// The index of a key, which becomes the most recently used.
+    pub(crate) fn find(&mut self, hash: u64, key: &EntryKey) -> Option<u32> {
+        let nodes = &self.nodes;
+        let same = |at: &u32| nodes[*at as usize].hash == hash && nodes[*at as usize].key == *key;
+        let found = *self.index.find(spread(hash), same)?;
+        if self.newest != found {
+            self.unlink(found);
+            self.link_newest(found);
+        }
+        Some(found)
+    }
+
+    /// Gives a key that is not there an index.
+    pub(crate) fn insert(&mut self, hash: u64, key: EntryKey) -> u32 {
+        let node = Node { hash, key, older: NONE, newer: NONE };
+        let index = match self.free.pop() {
+            Some(index) => {
+                self.nodes[index as usize] = node;
+                index
+            }
+            None => {
+                self.nodes.push(node);
+                u32::try_from(self.nodes.len() - 1).expect("a cache holds fewer than 2^32 keys")
+            }
+        };
+        let nodes = &self.nodes;
+        self.index.insert_unique(spread(hash), index, |at| spread(nodes[*at as usize].hash));
+        self.link_newest(index);
+        index
+    }
+
+    /// The key that was not used for longest.
+    pub(crate) fn oldest(&self) -> Option<u32> {
+        (self.oldest != NONE).then_some(self.oldest)
+    }
+
+    /// Hash and key of an index.
+    pub(crate) fn at(&self, index: u32) -> (u64, &[u8]) {
+        let node = &self.nodes[index as usize];
+        (node.hash, node.key.key())
+    }
+
+    /// Takes a key out.
+    pub(crate) fn remove(&mut self, index: u32) {
+        let hash = self.nodes[index as usize].hash;
+        if let Ok(entry) = self.index.find_entry(spread(hash), |at| *at == index) {
+            entry.remove();
+        }
+        self.unlink(index);
+        self.free.push(index);
+    }
+
+    /// All indices, the least recently used first.
+    pub(crate) fn by_age(&self) -> impl Iterator<Item = u32> + '_ {
+        let next = move |at: &u32| {
+            let newer = self.nodes[*at as usize].newer;
+            (newer != NONE).then_some(newer)
+        };
+        std::iter::successors(self.oldest(), next)
+    }
+
+    fn unlink(&mut self, index: u32) {
+        let (older, newer) = (self.nodes[index as usize].older, self.nodes[index as usize].newer);
+        match self.nodes.get_mut(older as usize) {
+            Some(node) => node.newer = newer,
+            None => self.oldest = newer,
+        }
+        match self.nodes.get_mut(newer as usize) {
+            Some(node) => node.older = older,
+            None => self.newest = older,
+        }
+    }
+
+    fn link_newest(&mut self, index: u32) {
+        let before = self.newest;
+        if let Some(node) = self.nodes.get_mut(before as usize) {
+            node.newer = index;
+        } else {
+            self.oldest = index;
+        }
+        self.newest = index;
+        let node = &mut self.nodes[index as usize];
+        node.older = before;
+        node.newer = NONE;
+    }
+}

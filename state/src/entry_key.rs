@@ -1,0 +1,132 @@
+//! [`EntryKey`]: key and namespace of one entry, without an allocation when they are short.
+//!
+//! Tables compare it on every look-up, so it is two words and compares as such. Up to 13 bytes of
+//! key and namespace together lie inside it; longer ones behind a pointer.
+
+/// Bytes that fit without an allocation.
+const INLINE: usize = 13;
+
+/// Key bytes and, behind them, namespace bytes.
+///
+/// **Invariant:** of two entry keys with equal contents both are inline or both are not, and the
+/// unused bytes of an inline one are 0.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) enum EntryKey {
+    /// The last two bytes are the key's length, and the length of key and namespace.
+    Inline([u8; INLINE + 2]),
+    Long(Box<LongKey>),
+}
+
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct LongKey {
+    key_len: usize,
+    bytes: Box<[u8]>,
+}
+
+impl EntryKey {
+    /// An entry without a namespace.
+    #[inline]
+    pub(crate) fn plain(key: &[u8]) -> Self {
+        if let Ok(word) = <[u8; 8]>::try_from(key) {
+            // The common case, integers, without a call to copy.
+            let mut data = [0; INLINE + 2];
+            data[..8].copy_from_slice(&word);
+            data[INLINE] = 8;
+            data[INLINE + 1] = 8;
+            return Self::Inline(data);
+        }
+        Self::new(key, &[])
+    }
+
+    pub(crate) fn new(key: &[u8], namespace: &[u8]) -> Self {
+        let total = key.len() + namespace.len();
+        if total <= INLINE {
+            let mut data = [0; INLINE + 2];
+            data[..key.len()].copy_from_slice(key);
+            data[key.len()..total].copy_from_slice(namespace);
+            data[INLINE] = key.len() as u8;
+            data[INLINE + 1] = total as u8;
+            return Self::Inline(data);
+        }
+        let mut bytes = Vec::with_capacity(total);
+        bytes.extend_from_slice(key);
+        bytes.extend_from_slice(namespace);
+        Self::Long(Box::new(LongKey { key_len: key.len(), bytes: bytes.into() }))
+    }
+
+    /// The key's bytes and the namespace's.
+    #[inline]
+    pub(crate) fn parts(&self) -> (&[u8], &[u8]) {
+        match self {
+            Self::Inline(data) => {
+                let (key_len, total) = (usize::from(data[INLINE]), usize::from(data[INLINE + 1]));
+                data[..total].split_at(key_len)
+            }
+            Self::Long(long) => long.bytes.split_at(long.key_len),
+        }
+    }
+
+    /// The key's bytes.
+    #[inline]
+    pub(crate) fn key(&self) -> &[u8] {
+        self.parts().0
+    }
+
+    /// The namespace's bytes.
+    #[inline]
+    pub(crate) fn namespace(&self) -> &[u8] {
+        self.parts().1
+    }
+
+    /// Whether this is the entry of `key` without a namespace.
+    #[inline]
+    pub(crate) fn is_plain(&self, key: &[u8]) -> bool {
+        self.parts() == (key, &[])
+    }
+}
+
+impl PartialOrd for EntryKey {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// By key, then by namespace.
+impl Ord for EntryKey {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.parts().cmp(&other.parts())
+    }
+}
+
+impl std::fmt::Debug for EntryKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (key, namespace) = self.parts();
+        write!(f, "{}", key.escape_ascii())?;
+        if !namespace.is_empty() {
+            write!(f, "/{}", namespace.escape_ascii())?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_key_takes_two_words() {
+        assert_eq!(size_of::<EntryKey>(), 16);
+    }
+
+    #[test]
+    fn parts_come_back_at_every_length() {
+        for key_len in 0..20 {
+            for namespace_len in 0..20 {
+                let (key, namespace) = (vec![7; key_len], vec![0; namespace_len]);
+                let entry = EntryKey::new(&key, &namespace);
+                assert_eq!(entry.parts(), (&key[..], &namespace[..]));
+                assert_eq!(entry == EntryKey::plain(&key), namespace_len == 0);
+            }
+        }
+    }
+}

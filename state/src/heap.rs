@@ -1,0 +1,289 @@
+//! [`HeapTable`]: all cells of one state in memory, by hash range.
+//!
+//! The subtask's range of the hash is cut into 64 to 128 shards, each a hash table. A snapshot takes
+//! every shard as it is and shares it; the first access to a shared shard copies that shard, unless
+//! the snapshot has let go of it. So a snapshot costs nothing when it is taken, and one shard's copy
+//! at a time after.
+//!
+//! A shared shard lies behind a lock, for records need not be `Sync`: its owner may wait while the
+//! snapshot encodes that shard.
+
+use std::sync::Arc;
+
+use element::KeyGroups;
+use hashbrown::HashTable;
+use parking_lot::Mutex;
+
+use crate::cell::Cell;
+use crate::entry_key::EntryKey;
+
+/// The current key, as tables see it.
+#[derive(Debug)]
+pub(crate) struct CurrentKey {
+    pub(crate) hash: u64,
+    /// Changes with every change of the key; 0 while there is none.
+    pub(crate) epoch: u64,
+    pub(crate) key: EntryKey,
+}
+
+/// The hash of a table's slot. The top bits of a key's hash are the same all over a shard or a
+/// subtask, and hash tables live on the top bits: low ones are folded in.
+#[inline]
+pub(crate) fn spread(hash: u64) -> u64 {
+    hash ^ (hash << 32)
+}
+
+#[inline]
+fn slot_hash(hash: u64, namespace: &[u8]) -> u64 {
+    if namespace.is_empty() {
+        spread(hash)
+    } else {
+        spread(hash) ^ element::hash_key_bytes(namespace).0
+    }
+}
+
+/// One entry of a table.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry<C> {
+    pub(crate) hash: u64,
+    pub(crate) key: EntryKey,
+    pub(crate) cell: C,
+}
+
+/// A table of one part of the hash range.
+pub(crate) type Shard<C> = HashTable<Entry<C>>;
+
+/// A shard that a snapshot and its table hold.
+pub(crate) type SharedShard<C> = Arc<Mutex<Shard<C>>>;
+
+#[derive(Debug)]
+enum Holding<C> {
+    Own(Shard<C>),
+    /// A snapshot reads it.
+    Shared(SharedShard<C>),
+}
+
+/// How the hash range is cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Cut {
+    first: u64,
+    shift: u32,
+    shards: usize,
+}
+
+impl Cut {
+    pub(crate) fn of(groups: KeyGroups) -> Self {
+        let (first, last) =
+            groups.hash_range().map_or((0, 0), |range| (*range.start(), *range.end()));
+        let span = last - first;
+        let shift = (64 - span.leading_zeros()).saturating_sub(7);
+        let shards = usize::try_from(span >> shift).expect("seven bits are left") + 1;
+        Self { first, shift, shards }
+    }
+
+    pub(crate) fn shards(self) -> usize {
+        self.shards
+    }
+
+    /// The shard of a hash; hashes outside of the range fall into its first and last.
+    #[inline]
+    pub(crate) fn shard_of(self, hash: u64) -> usize {
+        ((hash.saturating_sub(self.first) >> self.shift) as usize).min(self.shards - 1)
+    }
+}
+
+/// Where the current key's entry without namespace lies, while nothing moves.
+#[derive(Debug, Default)]
+struct Hot {
+    epoch: u64,
+    shard: usize,
+    bucket: usize,
+}
+
+/// All cells of one state.
+#[derive(Debug)]
+pub(crate) struct HeapTable<C> {
+    cut: Cut,
+    shards: Vec<Holding<C>>,
+    hot: Hot,
+}
+
+impl<C: Cell> HeapTable<C> {
+    pub(crate) fn new(cut: Cut) -> Self {
+        let shards = (0..cut.shards()).map(|_| Holding::Own(Shard::new())).collect();
+        Self { cut, shards, hot: Hot::default() }
+    }
+
+    /// Reads the cell of a key, if there is one.
+    #[inline]
+    pub(crate) fn read(&mut self, at: &CurrentKey, namespace: &[u8]) -> Option<&C> {
+        let plain = namespace.is_empty();
+        let hot = plain && self.hot.epoch == at.epoch;
+        let shard = if hot { self.hot.shard } else { self.cut.shard_of(at.hash) };
+        let table = own(&mut self.shards[shard]);
+        let entry = if hot {
+            table.get_bucket(self.hot.bucket)
+        } else if plain {
+            table.find(spread(at.hash), |entry| entry.hash == at.hash && entry.key == at.key)
+        } else {
+            let parts = (at.key.key(), namespace);
+            let same = |entry: &Entry<C>| entry.hash == at.hash && entry.key.parts() == parts;
+            table.find(slot_hash(at.hash, namespace), same)
+        };
+        entry.map(|entry| &entry.cell)
+    }
+
+    /// Changes the cell of a key in place: a vacant one if there is none, and a cell left vacant is
+    /// removed.
+    #[inline]
+    pub(crate) fn change<R>(
+        &mut self,
+        at: &CurrentKey,
+        namespace: &[u8],
+        change: impl FnOnce(&mut C) -> R,
+    ) -> R {
+        if namespace.is_empty() {
+            self.change_plain(at, change)
+        } else {
+            let parts = (at.key.key(), namespace);
+            let shard = self.cut.shard_of(at.hash);
+            let table = own(&mut self.shards[shard]);
+            let hash = slot_hash(at.hash, namespace);
+            let same = |entry: &Entry<C>| entry.hash == at.hash && entry.key.parts() == parts;
+            match table.find_bucket_index(hash, same) {
+                Some(bucket) => change_bucket(table, bucket, change).1,
+                None => {
+                    let key = || EntryKey::new(parts.0, parts.1);
+                    insert(table, hash, at.hash, key, change, &mut self.hot).1
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn change_plain<R>(&mut self, at: &CurrentKey, change: impl FnOnce(&mut C) -> R) -> R {
+        let hot = self.hot.epoch == at.epoch;
+        let shard = if hot { self.hot.shard } else { self.cut.shard_of(at.hash) };
+        let table = own(&mut self.shards[shard]);
+        let same = |entry: &Entry<C>| entry.hash == at.hash && entry.key == at.key;
+        let bucket = if hot {
+            Some(self.hot.bucket)
+        } else {
+            table.find_bucket_index(spread(at.hash), same)
+        };
+        let (bucket, result) = match bucket {
+            Some(bucket) => change_bucket(table, bucket, change),
+            None => {
+                let key = || at.key.clone();
+                insert(table, spread(at.hash), at.hash, key, change, &mut self.hot)
+            }
+        };
+        self.hot = match bucket {
+            Some(bucket) => Hot { epoch: at.epoch, shard, bucket },
+            None => Hot::default(),
+        };
+        result
+    }
+
+    /// The shards as they are, shared from here on.
+    pub(crate) fn share(&mut self) -> Vec<SharedShard<C>> {
+        self.hot = Hot::default();
+        self.shards
+            .iter_mut()
+            .map(|holding| {
+                let shared = match std::mem::replace(holding, Holding::Own(Shard::new())) {
+                    Holding::Own(table) => Arc::new(Mutex::new(table)),
+                    Holding::Shared(table) => table,
+                };
+                *holding = Holding::Shared(Arc::clone(&shared));
+                shared
+            })
+            .collect()
+    }
+
+    /// The cell of any key, made if there is none: for restoring.
+    pub(crate) fn cell_mut(&mut self, hash: u64, key: &[u8], namespace: &[u8]) -> &mut C {
+        self.hot = Hot::default();
+        let table = own(&mut self.shards[self.cut.shard_of(hash)]);
+        let same = |entry: &Entry<C>| entry.hash == hash && entry.key.parts() == (key, namespace);
+        let entry =
+            table.entry(slot_hash(hash, namespace), same, |entry| rehash(entry)).or_insert_with(
+                || Entry { hash, key: EntryKey::new(key, namespace), cell: C::default() },
+            );
+        &mut entry.into_mut().cell
+    }
+
+    /// The number of entries.
+    pub(crate) fn len(&self) -> usize {
+        let len = |holding: &Holding<C>| match holding {
+            Holding::Own(table) => table.len(),
+            Holding::Shared(table) => table.lock().len(),
+        };
+        self.shards.iter().map(len).sum()
+    }
+}
+
+fn rehash<C>(entry: &Entry<C>) -> u64 {
+    slot_hash(entry.hash, entry.key.namespace())
+}
+
+/// The table, for changing: copied if a snapshot still reads it.
+#[inline]
+fn own<C: Cell>(holding: &mut Holding<C>) -> &mut Shard<C> {
+    if let Holding::Shared(_) = holding {
+        unshare(holding);
+    }
+    match holding {
+        Holding::Own(table) => table,
+        Holding::Shared(_) => unreachable!("it has just been made our own"),
+    }
+}
+
+#[cold]
+fn unshare<C: Cell>(holding: &mut Holding<C>) {
+    if let Holding::Shared(shared) = std::mem::replace(holding, Holding::Own(Shard::new())) {
+        let table = match Arc::try_unwrap(shared) {
+            Ok(table) => table.into_inner(),
+            Err(shared) => shared.lock().clone(),
+        };
+        *holding = Holding::Own(table);
+    }
+}
+
+/// Changes an entry that is there; `None` with the result if it has been removed.
+#[inline]
+fn change_bucket<C: Cell, R>(
+    table: &mut Shard<C>,
+    bucket: usize,
+    change: impl FnOnce(&mut C) -> R,
+) -> (Option<usize>, R) {
+    let entry = table.get_bucket_mut(bucket).expect("the bucket has just been found");
+    let result = change(&mut entry.cell);
+    if entry.cell.is_vacant() {
+        if let Ok(entry) = table.get_bucket_entry(bucket) {
+            entry.remove();
+        }
+        return (None, result);
+    }
+    (Some(bucket), result)
+}
+
+/// Makes an entry, unless it stays vacant. Other entries may move.
+fn insert<C: Cell, R>(
+    table: &mut Shard<C>,
+    slot: u64,
+    hash: u64,
+    key: impl FnOnce() -> EntryKey,
+    change: impl FnOnce(&mut C) -> R,
+    hot: &mut Hot,
+) -> (Option<usize>, R) {
+    let mut cell = C::default();
+    let result = change(&mut cell);
+    if cell.is_vacant() {
+        return (None, result);
+    }
+    *hot = Hot::default();
+    let entry = Entry { hash, key: key(), cell };
+    let bucket = table.insert_unique(slot, entry, |entry| rehash(entry)).bucket_index();
+    (Some(bucket), result)
+}

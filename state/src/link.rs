@@ -1,0 +1,133 @@
+//! [`StoreLink`]: every read and write of the byte store, counted, and by the phase's own way.
+//!
+//! Outside of sorted input a read is a point or range read and a write is a batch. In sorted input
+//! both go through [`crate::sorted`]. Without a store (one-key state) reads find nothing and writes
+//! are forgotten.
+
+use element::{KeyHash, Record};
+
+use crate::heap::CurrentKey;
+use crate::slot::Meta;
+use crate::sorted::SortedPhase;
+use crate::store::{ByteStore, WriteBatch};
+use crate::store_key;
+use crate::{StateCounters, StateError, StoreFailure};
+
+/// The way to the store.
+#[derive(Debug)]
+pub(crate) struct StoreLink {
+    pub(crate) store: Option<Box<dyn ByteStore>>,
+    pub(crate) phase: Option<SortedPhase>,
+    pub(crate) counters: StateCounters,
+}
+
+impl StoreLink {
+    pub(crate) fn new(store: Option<Box<dyn ByteStore>>) -> Self {
+        Self { store, phase: None, counters: StateCounters::default() }
+    }
+
+    /// The value of a store key of which `key_prefix` bytes are hash and key.
+    fn get(&mut self, key: &[u8], key_prefix: usize) -> Result<Option<Vec<u8>>, StoreFailure> {
+        let Some(store) = &self.store else { return Ok(None) };
+        if let Some(phase) = &mut self.phase {
+            phase.cursor.seek(&key[..key_prefix], store.as_ref(), &mut self.counters)?;
+            return Ok(phase.cursor.get(key).map(<[u8]>::to_vec));
+        }
+        self.counters.store_reads += 1;
+        store.get(key)
+    }
+
+    fn scan(
+        &mut self,
+        prefix: &[u8],
+        key_prefix: usize,
+        visit: &mut dyn FnMut(&[u8], &[u8]),
+    ) -> Result<(), StoreFailure> {
+        let Some(store) = &self.store else { return Ok(()) };
+        if let Some(phase) = &mut self.phase {
+            phase.cursor.seek(&prefix[..key_prefix], store.as_ref(), &mut self.counters)?;
+            phase.cursor.scan(prefix, visit);
+            return Ok(());
+        }
+        self.counters.store_range_reads += 1;
+        let end = store_key::end_of_prefix(prefix);
+        store.scan(prefix, end.as_deref(), &mut |key, value| {
+            visit(key, value);
+            std::ops::ControlFlow::Continue(())
+        })
+    }
+
+    /// Writes the changes of one key, or of many outside of sorted input, and empties the batch.
+    pub(crate) fn write(&mut self, batch: &mut WriteBatch) -> Result<(), StoreFailure> {
+        if let Some(store) = self.store.as_mut().filter(|_| !batch.is_empty()) {
+            self.counters.store_writes += batch.len() as u64;
+            match &mut self.phase {
+                Some(phase) => phase.append(batch, store.as_mut(), &mut self.counters)?,
+                None => store.write(batch)?,
+            }
+        }
+        batch.clear();
+        Ok(())
+    }
+}
+
+/// Reads the stored entries of one state, key and namespace.
+#[derive(Debug)]
+pub(crate) struct Reader<'a> {
+    /// None in memory, where nothing is read.
+    pub(crate) link: Option<&'a mut StoreLink>,
+    pub(crate) state: &'a Meta,
+    pub(crate) at: &'a CurrentKey,
+    pub(crate) namespace: &'a [u8],
+}
+
+impl Reader<'_> {
+    /// Whether there is a store beneath: whether a delete must be remembered.
+    pub(crate) fn is_durable(&self) -> bool {
+        self.link.as_ref().is_some_and(|link| link.store.is_some())
+    }
+
+    fn prefix(&self) -> (Vec<u8>, usize) {
+        let key = self.at.key.key();
+        let mut prefix = Vec::with_capacity(24 + key.len() + self.namespace.len());
+        let hash = KeyHash(self.at.hash);
+        store_key::push_prefix(hash, key, self.state.id, self.namespace, &mut prefix);
+        (prefix, key.len())
+    }
+
+    /// The stored value under a map key; the empty one for a record.
+    pub(crate) fn get<V: Record>(&mut self, map_key: &[u8]) -> Result<Option<V>, StateError> {
+        if !self.is_durable() {
+            return Ok(None);
+        }
+        let (mut key, key_len) = self.prefix();
+        store_key::push_suffix(map_key, key_len, &mut key);
+        let Some(link) = &mut self.link else { return Ok(None) };
+        let bytes = link.get(&key, 8 + key_len)?;
+        bytes.map(|bytes| decode(&self.state.name, &bytes)).transpose()
+    }
+
+    /// All stored map keys with their values.
+    pub(crate) fn scan<V: Record>(
+        &mut self,
+        mut visit: impl FnMut(&[u8], V),
+    ) -> Result<(), StateError> {
+        let (prefix, key_len) = self.prefix();
+        let Some(link) = &mut self.link else { return Ok(()) };
+        let suffix = store_key::suffix_len(key_len);
+        let mut failure = None;
+        link.scan(&prefix, 8 + key_len, &mut |key, bytes| {
+            let map_key = key.get(prefix.len()..key.len() - suffix).unwrap_or_default();
+            match decode(&self.state.name, bytes) {
+                Ok(value) => visit(map_key, value),
+                Err(error) => failure = Some(error),
+            }
+        })?;
+        failure.map_or(Ok(()), Err)
+    }
+}
+
+fn decode<V: Record>(state: &str, bytes: &[u8]) -> Result<V, StateError> {
+    element::decode_exact(bytes)
+        .map_err(|source| StateError::Decode { state: state.to_owned(), source })
+}

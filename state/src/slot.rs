@@ -1,0 +1,150 @@
+//! [`Slot`]: one state of a backend, with its cells: all of them, or those of the cached keys.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use element::{KeyHash, Schema};
+
+use crate::TtlConfig;
+use crate::cell::Cell;
+use crate::handle::StateKind;
+use crate::heap::HeapTable;
+use crate::store::WriteBatch;
+use crate::store_key::{StateId, StoreKey};
+
+/// What a state is called and what it holds.
+#[derive(Clone, Debug)]
+pub(crate) struct Meta {
+    pub(crate) name: Arc<str>,
+    pub(crate) id: StateId,
+    pub(crate) kind: StateKind,
+    pub(crate) schema: Schema,
+    pub(crate) ttl: Option<TtlConfig>,
+}
+
+/// One state of a backend.
+pub(crate) struct Slot<C> {
+    pub(crate) meta: Meta,
+    pub(crate) body: Body<C>,
+}
+
+/// Where the cells are.
+pub(crate) enum Body<C> {
+    /// All of them are in memory.
+    Heap(HeapTable<C>),
+    /// Those of the cached keys, by the key's index in [`crate::cache::KeyCache`].
+    Cached(Vec<KeyCells<C>>),
+}
+
+/// The cells of one cached key.
+pub(crate) struct KeyCells<C> {
+    plain: Option<CachedCell<C>>,
+    spaced: BTreeMap<Box<[u8]>, CachedCell<C>>,
+}
+
+/// A cell that has been fetched.
+pub(crate) struct CachedCell<C> {
+    pub(crate) cell: C,
+    /// Whether it holds changes that the store does not have.
+    pub(crate) dirty: bool,
+}
+
+impl<C> Default for KeyCells<C> {
+    fn default() -> Self {
+        Self { plain: None, spaced: BTreeMap::new() }
+    }
+}
+
+impl<C> KeyCells<C> {
+    /// The cell of a namespace, if it has been fetched.
+    #[inline]
+    pub(crate) fn get_mut(&mut self, namespace: &[u8]) -> Option<&mut CachedCell<C>> {
+        if namespace.is_empty() { self.plain.as_mut() } else { self.spaced.get_mut(namespace) }
+    }
+
+    /// Puts a fetched cell in.
+    pub(crate) fn insert(&mut self, namespace: &[u8], cell: C) -> &mut CachedCell<C> {
+        let cell = CachedCell { cell, dirty: false };
+        if namespace.is_empty() {
+            self.plain.insert(cell)
+        } else {
+            // The namespace was looked for and not found.
+            self.spaced.entry(namespace.into()).or_insert(cell)
+        }
+    }
+}
+
+/// The cells of a key, for an index that may lie behind the end.
+pub(crate) fn cells_at<C>(cells: &mut Vec<KeyCells<C>>, index: u32) -> &mut KeyCells<C> {
+    let index = index as usize;
+    if cells.len() <= index {
+        cells.resize_with(index + 1, KeyCells::default);
+    }
+    &mut cells[index]
+}
+
+/// A slot of any type, as the backend holds it.
+pub(crate) trait AnySlot: Any + Send {
+    fn meta(&self) -> &Meta;
+
+    /// Adds the changes of a cached key to a batch; they are then the store's.
+    fn write_back(&mut self, index: u32, hash: u64, key: &[u8], batch: &mut WriteBatch);
+
+    /// Forgets the cells of a cached key.
+    fn forget(&mut self, index: u32);
+
+    /// The number of entries in memory.
+    fn len(&self) -> usize;
+}
+
+impl<C: Cell> AnySlot for Slot<C> {
+    fn meta(&self) -> &Meta {
+        &self.meta
+    }
+
+    fn write_back(&mut self, index: u32, hash: u64, key: &[u8], batch: &mut WriteBatch) {
+        let Body::Cached(cells) = &mut self.body else { return };
+        let Some(cells) = cells.get_mut(index as usize) else { return };
+        let state = self.meta.id;
+        let plain = cells.plain.iter_mut().map(|cell| (&[][..], cell));
+        let spaced = cells.spaced.iter_mut().map(|(namespace, cell)| (&namespace[..], cell));
+        for (namespace, cached) in plain.chain(spaced) {
+            if !std::mem::take(&mut cached.dirty) {
+                continue;
+            }
+            cached.cell.emit_changes(&mut |map_key, value| {
+                let at = StoreKey { hash: KeyHash(hash), key, state, namespace, map_key };
+                match value {
+                    Some(encode) => batch.put_with(|out| at.push(out), encode),
+                    None => batch.delete_with(|out| at.push(out)),
+                }
+            });
+        }
+    }
+
+    fn forget(&mut self, index: u32) {
+        if let Body::Cached(cells) = &mut self.body
+            && let Some(cells) = cells.get_mut(index as usize)
+        {
+            cells.plain = None;
+            cells.spaced.clear();
+        }
+    }
+
+    fn len(&self) -> usize {
+        match &self.body {
+            Body::Heap(table) => table.len(),
+            Body::Cached(cells) => {
+                cells.iter().map(|key| usize::from(key.plain.is_some()) + key.spaced.len()).sum()
+            }
+        }
+    }
+}
+
+impl fmt::Debug for dyn AnySlot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Slot").field("meta", self.meta()).field("len", &self.len()).finish()
+    }
+}

@@ -1,0 +1,131 @@
+//! The byte store beneath disk-backed state: ordered keys, batches, range reads, bulk loads.
+//!
+//! [`KeyedStateBackend`](crate::KeyedStateBackend) encodes and caches; a store keeps bytes in the
+//! order of their keys and knows nothing of what they mean. A user may plug in one of their own: the
+//! four required methods suffice.
+//!
+//! Left out on purpose: durability of single writes. What must survive a crash is in snapshots.
+
+mod memory;
+mod write_batch;
+
+use std::fmt;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use element::{MemoryBudget, SubtaskIndex};
+
+pub use memory::MemoryByteStore;
+pub use write_batch::WriteBatch;
+
+use crate::StoreFailure;
+
+/// What a scan hands out: key and value, in the order of keys. Break ends the scan.
+pub type Visit<'a> = &'a mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>;
+
+/// Ordered bytes of one operator subtask. Implemented by the stores of this crate and by users;
+/// called by the backend on the task's thread.
+pub trait ByteStore: Send + fmt::Debug {
+    /// The value of one key.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreFailure`].
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreFailure>;
+
+    /// Visits the entries from `from` on, in the order of their keys, up to but without `to`; with
+    /// `None` to the last.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreFailure`]; what was visited before stands.
+    fn scan(&self, from: &[u8], to: Option<&[u8]>, visit: Visit<'_>) -> Result<(), StoreFailure>;
+
+    /// Applies all puts and deletes of a batch, in order; a later one of the same key wins.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreFailure`]; some of the batch may have been applied.
+    fn write(&mut self, batch: &WriteBatch) -> Result<(), StoreFailure>;
+
+    /// A view that does not change while writes go on, and can be read on another thread.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreFailure`].
+    fn snapshot(&self) -> Result<Box<dyn StoreSnapshot>, StoreFailure>;
+
+    /// Begins a bulk load; `None` if the store has no better way than sorted batches of writes.
+    ///
+    /// Reads go on meanwhile and see nothing of the load until it is finished. A load dropped
+    /// unfinished leaves the store as it was.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreFailure`].
+    fn bulk_load(&mut self) -> Result<Option<Box<dyn BulkLoad>>, StoreFailure> {
+        Ok(None)
+    }
+}
+
+/// Entries on their way into a store as whole files.
+pub trait BulkLoad: Send + fmt::Debug {
+    /// Takes entries whose keys ascend strictly, within the batch and from batch to batch.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreFailure`]; the load is then of no more use.
+    fn write(&mut self, batch: WriteBatch) -> Result<(), StoreFailure>;
+
+    /// Makes all entries visible at once.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreFailure`]; the store is as it was before the load.
+    fn finish(self: Box<Self>) -> Result<(), StoreFailure>;
+}
+
+/// A consistent view of a store.
+pub trait StoreSnapshot: Send + fmt::Debug {
+    /// As [`ByteStore::scan`], on the view.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreFailure`].
+    fn scan(&self, from: &[u8], to: Option<&[u8]>, visit: Visit<'_>) -> Result<(), StoreFailure>;
+}
+
+/// For whom a store is opened, and what it may use.
+#[derive(Clone, Debug)]
+pub struct StoreContext {
+    /// The operator's uid.
+    pub operator: String,
+    /// Which of its subtasks.
+    pub subtask: SubtaskIndex,
+    /// A directory of the store's own, not yet made; whoever opened the store deletes it.
+    pub directory: PathBuf,
+    /// Where the memory of caches and write buffers is borrowed.
+    pub memory: Arc<MemoryBudget>,
+    /// Bytes for the store's block cache, `state.backend.store-cache.size`.
+    pub cache_bytes: u64,
+}
+
+/// Opens a store for each subtask and attempt. Implemented for every closure of this shape.
+pub trait ByteStoreFactory: Send + Sync {
+    /// Opens an empty store.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreFailure`].
+    fn open(&self, context: &StoreContext) -> Result<Box<dyn ByteStore>, StoreFailure>;
+}
+
+impl<F> ByteStoreFactory for F
+where
+    F: Fn(&StoreContext) -> Result<Box<dyn ByteStore>, StoreFailure> + Send + Sync,
+{
+    fn open(&self, context: &StoreContext) -> Result<Box<dyn ByteStore>, StoreFailure> {
+        self(context)
+    }
+}
