@@ -103,7 +103,20 @@ impl Key for Timestamp {
 }
 
 /// Escapes bytes so that they end: 0 becomes 0, 255; the end is 0, 0. Order is kept.
+#[inline]
 fn encode_escaped(bytes: &[u8], out: &mut Vec<u8>) {
+    if !bytes.contains(&0) {
+        out.reserve(bytes.len() + 2);
+        out.extend_from_slice(bytes);
+        out.extend_from_slice(&[0, 0]);
+        return;
+    }
+    encode_zeros(bytes, out);
+}
+
+/// The rare case apart, so that the common one stays small enough to inline.
+#[cold]
+fn encode_zeros(bytes: &[u8], out: &mut Vec<u8>) {
     let mut rest = bytes;
     while let Some(zero) = rest.iter().position(|byte| *byte == 0) {
         let (head, tail) = rest.split_at(zero + 1);
@@ -133,6 +146,7 @@ fn decode_escaped(input: &mut &[u8]) -> Result<Vec<u8>, CodecError> {
 }
 
 impl Key for String {
+    #[inline]
     fn encode_key(&self, out: &mut Vec<u8>) {
         encode_escaped(self.as_bytes(), out);
     }

@@ -244,6 +244,7 @@ impl Record for Timestamp {
 }
 
 impl<T: Record> Record for Option<T> {
+    #[inline]
     fn encode(&self, out: &mut Vec<u8>) {
         match self {
             None => out.push(0),
@@ -254,6 +255,7 @@ impl<T: Record> Record for Option<T> {
         }
     }
 
+    #[inline]
     fn decode(input: &mut &[u8]) -> Result<Self, CodecError> {
         match take::<1>(input, "Option")? {
             [0] => Ok(None),
