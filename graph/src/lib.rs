@@ -39,6 +39,7 @@ mod partitioner;
 mod plan;
 mod reach;
 mod regions;
+mod rings;
 mod settings;
 mod stream_graph;
 mod transformation;

@@ -22,9 +22,9 @@ pub(crate) struct Flow {
 pub(crate) struct Regions(pub(crate) Vec<Vec<usize>>);
 
 impl Regions {
-    /// Groups and orders the vertices; if that is not possible, the blocking edges within rings.
-    /// `flows` lead from lesser to greater vertices.
-    pub(crate) fn new(flows: &[Flow], vertices: usize) -> Result<Self, Vec<usize>> {
+    /// Groups and orders the vertices; `None` if a region would wait for itself. `flows` lead from
+    /// lesser to greater vertices.
+    pub(crate) fn new(flows: &[Flow], vertices: usize) -> Option<Self> {
         let region = components(flows, vertices);
         let order = order(flows, &region);
         let mut members: Vec<Vec<usize>> = vec![Vec::new(); vertices];
@@ -32,11 +32,8 @@ impl Regions {
             members[*region].push(vertex);
         }
         let regions = members.iter().filter(|members| !members.is_empty()).count();
-        if order.len() == regions {
-            Ok(Self(order.into_iter().map(|at| std::mem::take(&mut members[at])).collect()))
-        } else {
-            Err(rings(flows, &region))
-        }
+        (order.len() == regions)
+            .then(|| Self(order.into_iter().map(|at| std::mem::take(&mut members[at])).collect()))
     }
 }
 
@@ -81,26 +78,4 @@ fn order(flows: &[Flow], region: &[usize]) -> Vec<usize> {
         }
     }
     order
-}
-
-/// The blocking edges whose consumer's region leads back to their producer's.
-fn rings(flows: &[Flow], region: &[usize]) -> Vec<usize> {
-    let leads_to = |start: usize, goal: usize| {
-        let mut seen = vec![false; region.len()];
-        let mut stack = vec![start];
-        while let Some(at) = stack.pop() {
-            if at == goal {
-                return true;
-            }
-            if !std::mem::replace(&mut seen[at], true) {
-                let blocking = flows.iter().filter(|flow| flow.blocking);
-                stack.extend(
-                    blocking.filter(|flow| region[flow.from] == at).map(|flow| region[flow.to]),
-                );
-            }
-        }
-        false
-    };
-    let in_ring = |flow: &Flow| flow.blocking && leads_to(region[flow.to], region[flow.from]);
-    (0..flows.len()).filter(|edge| in_ring(&flows[*edge])).collect()
 }

@@ -21,7 +21,7 @@ fn a_derived_uid_is_golden() {
     let mut program = Program::new();
     let source = add(&mut program, "My Source", &[]);
     add(&mut program, "sum", &[source]);
-    assert_eq!(uids(&program), ["my-source-91ccd4dc3fe41ac9", "sum-2a34d07fd1a2e1a8"]);
+    assert_eq!(uids(&program), ["my-source-458f9c1803715e9e", "sum-c144c55703c684bb"]);
 }
 
 #[test]

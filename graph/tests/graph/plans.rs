@@ -9,7 +9,7 @@ use crate::program::*;
 
 /// Compares with `tests/plans/<name>.txt`, or rewrites it.
 #[track_caller]
-pub fn golden(name: &str, text: &str) {
+pub(crate) fn golden(name: &str, text: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/plans").join(name);
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         std::fs::write(&path, text).unwrap();
@@ -24,7 +24,7 @@ fn check(name: &str, program: &Program, change: impl FnOnce(&mut PlanSettings<'_
 }
 
 /// Departures by carrier and by route, from history and then live.
-pub fn departures(combines: bool) -> Program {
+pub(crate) fn departures(combines: bool) -> Program {
     let mut program = Program::new();
     let source = program.source("departures", UNBOUNDED);
     let parse = program.step("parse", PLAIN, [forward(source)]);

@@ -11,7 +11,7 @@ use slackwater_graph::{
 
 /// A payload of a node: what it says of itself.
 #[derive(Clone, Debug)]
-pub struct Stub(pub OperatorAttributes);
+pub(crate) struct Stub(pub(crate) OperatorAttributes);
 
 impl Describe for Stub {
     fn attributes(&self) -> OperatorAttributes {
@@ -20,49 +20,49 @@ impl Describe for Stub {
 }
 
 /// A payload of an edge: a label.
-pub type Label = String;
+pub(crate) type Label = String;
 
 /// A program under test.
 #[derive(Default)]
-pub struct Program {
-    pub graph: TransformationGraph<Stub, Label>,
-    pub sinks: Vec<NodeId>,
-    pub complete: BTreeSet<DataSetId>,
+pub(crate) struct Program {
+    pub(crate) graph: TransformationGraph<Stub, Label>,
+    pub(crate) sinks: Vec<NodeId>,
+    pub(crate) complete: BTreeSet<DataSetId>,
 }
 
-pub const BOUNDED: OperatorAttributes = OperatorAttributes::bounded_source();
-pub const UNBOUNDED: OperatorAttributes = OperatorAttributes::unbounded_source();
-pub const PLAIN: OperatorAttributes = OperatorAttributes::operator();
-pub const KEYED: OperatorAttributes = OperatorAttributes::keyed();
-pub const SINK: OperatorAttributes = OperatorAttributes::sink();
+pub(crate) const BOUNDED: OperatorAttributes = OperatorAttributes::bounded_source();
+pub(crate) const UNBOUNDED: OperatorAttributes = OperatorAttributes::unbounded_source();
+pub(crate) const PLAIN: OperatorAttributes = OperatorAttributes::operator();
+pub(crate) const KEYED: OperatorAttributes = OperatorAttributes::keyed();
+pub(crate) const SINK: OperatorAttributes = OperatorAttributes::sink();
 
 /// An edge that goes forward from a main output.
-pub fn forward(from: NodeId) -> InputEdge<Label> {
+pub(crate) fn forward(from: NodeId) -> InputEdge<Label> {
     InputEdge::forward(from, format!("from {from}"))
 }
 
 /// An edge by key from a main output.
-pub fn keyed(from: NodeId) -> InputEdge<Label> {
+pub(crate) fn keyed(from: NodeId) -> InputEdge<Label> {
     InputEdge::keyed(from, format!("from {from} by key"))
 }
 
 /// An edge that goes forward from a side output.
-pub fn side(from: NodeId, tag: &str) -> InputEdge<Label> {
+pub(crate) fn side(from: NodeId, tag: &str) -> InputEdge<Label> {
     InputEdge { output: OutputTag::Side(tag.to_owned()), ..forward(from) }
 }
 
 /// An edge by another partitioner.
-pub fn by(partitioner: Partitioner, from: NodeId) -> InputEdge<Label> {
+pub(crate) fn by(partitioner: Partitioner, from: NodeId) -> InputEdge<Label> {
     InputEdge { partitioner, ..forward(from) }
 }
 
 impl Program {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::default()
     }
 
     /// Adds a step with one edge an input.
-    pub fn step<const I: usize>(
+    pub(crate) fn step<const I: usize>(
         &mut self,
         name: &str,
         attributes: OperatorAttributes,
@@ -72,7 +72,7 @@ impl Program {
     }
 
     /// Adds a step with any inputs; a sink is run.
-    pub fn steps(
+    pub(crate) fn steps(
         &mut self,
         name: &str,
         attributes: OperatorAttributes,
@@ -85,30 +85,30 @@ impl Program {
         id
     }
 
-    pub fn source(&mut self, name: &str, attributes: OperatorAttributes) -> NodeId {
+    pub(crate) fn source(&mut self, name: &str, attributes: OperatorAttributes) -> NodeId {
         self.step(name, attributes, [])
     }
 
-    pub fn sink(&mut self, name: &str, from: NodeId) -> NodeId {
+    pub(crate) fn sink(&mut self, name: &str, from: NodeId) -> NodeId {
         self.step(name, SINK, [forward(from)])
     }
 
-    pub fn parallelism(&mut self, node: NodeId, parallelism: u32) {
+    pub(crate) fn parallelism(&mut self, node: NodeId, parallelism: u32) {
         self.graph.node_mut(node).unwrap().parallelism = Some(parallelism);
     }
 
     /// Marks an output as cached.
-    pub fn cache(&mut self, node: NodeId, output: OutputTag, data_set: u128) -> DataSetId {
+    pub(crate) fn cache(&mut self, node: NodeId, output: OutputTag, data_set: u128) -> DataSetId {
         let reader = Stub(OperatorAttributes::bounded_source());
         self.graph.mark_cached(node, output, DataSetId(data_set), reader, "writer".to_owned())
     }
 
     /// Says that a data set is complete.
-    pub fn complete(&mut self, data_set: u128) {
+    pub(crate) fn complete(&mut self, data_set: u128) {
         self.complete.insert(DataSetId(data_set));
     }
 
-    pub fn try_plan(
+    pub(crate) fn try_plan(
         &self,
         change: impl FnOnce(&mut PlanSettings<'_>),
     ) -> Result<JobGraph<Stub, Label>, PlanError> {
@@ -123,30 +123,30 @@ impl Program {
         plan(&self.graph, &self.sinks, &settings)
     }
 
-    pub fn plan(&self, change: impl FnOnce(&mut PlanSettings<'_>)) -> JobGraph<Stub, Label> {
+    pub(crate) fn plan(&self, change: impl FnOnce(&mut PlanSettings<'_>)) -> JobGraph<Stub, Label> {
         self.try_plan(change).unwrap()
     }
 }
 
 /// Names of the vertices of a job.
-pub fn names(job: &JobGraph<Stub, Label>) -> Vec<&str> {
+pub(crate) fn names(job: &JobGraph<Stub, Label>) -> Vec<&str> {
     job.vertices.iter().map(|vertex| vertex.name.as_str()).collect()
 }
 
 /// The vertex with this name.
 #[track_caller]
-pub fn vertex<'a>(job: &'a JobGraph<Stub, Label>, name: &str) -> &'a JobVertex<Stub, Label> {
+pub(crate) fn vertex<'a>(job: &'a JobGraph<Stub, Label>, name: &str) -> &'a JobVertex<Stub, Label> {
     let found = job.vertices.iter().find(|vertex| vertex.name == name);
     found.unwrap_or_else(|| panic!("no vertex `{name}` among {:?}", names(job)))
 }
 
 /// Streaming with an interval of 0 during backlog.
-pub fn mixed(settings: &mut PlanSettings<'_>) {
+pub(crate) fn mixed(settings: &mut PlanSettings<'_>) {
     settings.mode = element::option_table::RuntimeMode::Streaming;
     settings.interval_during_backlog = Some(std::time::Duration::ZERO);
 }
 
 /// Streaming with options at their defaults.
-pub fn streaming(settings: &mut PlanSettings<'_>) {
+pub(crate) fn streaming(settings: &mut PlanSettings<'_>) {
     settings.mode = element::option_table::RuntimeMode::Streaming;
 }
