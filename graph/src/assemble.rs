@@ -8,13 +8,14 @@ use crate::exchange::Exchanged;
 use crate::regions::Regions;
 use crate::stream_graph::{CacheOutcome, StreamGraph};
 use crate::{
-    CacheDecision, CachePlan, ChainLink, ChainNode, EdgeSource, EdgeTarget, JobEdge, JobGraph,
-    JobVertex, PersistentOutput,
+    CacheDecision, CachePlan, ChainLink, ChainNode, Durability, EdgeSource, EdgeTarget, JobEdge,
+    JobGraph, JobVertex, PersistentOutput,
 };
 
 /// What the rules have decided about a stream graph.
 pub(crate) struct Decisions {
     pub(crate) treated: Vec<Treated>,
+    pub(crate) durability: Vec<Durability>,
     pub(crate) chains: Chains,
     pub(crate) exchanged: Vec<Exchanged>,
     pub(crate) regions: Regions,
@@ -89,6 +90,7 @@ fn chain_node<N: Clone, E>(
         treatment: treated.treatment,
         reason: treated.reason.clone(),
         sort_memory: treated.memory,
+        durability: decisions.durability[at].clone(),
     }
 }
 

@@ -82,7 +82,10 @@ fn batch(attributes: &OperatorAttributes, settings: &PlanSettings<'_>, why: &str
 /// A keyed operator with state whose backlog may be sorted.
 fn mixed(attributes: &OperatorAttributes, inputs: usize, settings: &PlanSettings<'_>) -> Decision {
     if settings.backlog_strategy == BacklogStrategy::Stream {
-        because(InputTreatment::Direct, "option `execution.backlog.strategy` is stream")
+        because(
+            InputTreatment::Direct,
+            "record by record: option `execution.backlog.strategy` is stream",
+        )
     } else if attributes.sorts_internally {
         because(InputTreatment::Internal, "sorts its backlog by itself")
     } else if inputs > 1 {
@@ -104,7 +107,11 @@ fn mixed(attributes: &OperatorAttributes, inputs: usize, settings: &PlanSettings
 /// Why a streaming job is not in mixed mode.
 fn no_mixed_mode(settings: &PlanSettings<'_>) -> &'static str {
     match settings.interval_during_backlog {
-        None => "option `execution.checkpointing.interval-during-backlog` is not set",
-        Some(_) => "option `execution.checkpointing.interval-during-backlog` is not 0",
+        None => {
+            "record by record: option `execution.checkpointing.interval-during-backlog` is not set"
+        }
+        Some(_) => {
+            "record by record: option `execution.checkpointing.interval-during-backlog` is not 0"
+        }
     }
 }

@@ -98,7 +98,7 @@ fn wish<N, E>(
             Exchange::Pipelined,
             "option `execution.batch-shuffle-mode` is all-exchanges-pipelined",
         ),
-        (false, _) => (Exchange::Pipelined, "streaming"),
+        (false, _) => (Exchange::Pipelined, "all tasks run at once"),
     };
     Exchanged { edge, exchange, reason }
 }

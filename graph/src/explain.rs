@@ -25,8 +25,8 @@ use std::fmt::{self, Display, Write};
 use element::{NodeId, hash_key_bytes};
 
 use crate::{
-    CacheDecision, CachePlan, ChainNode, Exchange, InputTreatment, JobEdge, JobGraph, JobVertex,
-    OutputTag, ResolvedMode,
+    CacheDecision, CachePlan, ChainNode, Durability, Exchange, InputTreatment, JobEdge, JobGraph,
+    JobVertex, OutputTag, ResolvedMode,
 };
 
 impl<N, E> JobGraph<N, E> {
@@ -104,7 +104,7 @@ fn explain_vertex<N, E>(
     }
     let width = vertex.chain.iter().map(|node| node.name.len()).filter(|len| *len <= NAME).max();
     for node in &vertex.chain {
-        explain_operator(f, node, width.unwrap_or(0))?;
+        explain_operator(f, vertex, node, width.unwrap_or(0))?;
     }
     for kept in &vertex.persistent {
         line(
@@ -140,25 +140,35 @@ fn explain_input<N, E>(
     )
 }
 
-fn explain_operator<N>(
+fn explain_operator<N, E>(
     f: &mut fmt::Formatter<'_>,
+    vertex: &JobVertex<N, E>,
     node: &ChainNode<N>,
     width: usize,
 ) -> fmt::Result {
     let name = &node.name;
-    if node.attributes.is_source() {
-        let bounded = if node.attributes.is_unbounded() { "unbounded" } else { "bounded" };
-        return line(f, "  operator", format_args!("{name:width$}  {bounded} source"));
+    let mut text = match (node.attributes.is_source(), node.attributes.is_unbounded()) {
+        (true, true) => "unbounded source".to_owned(),
+        (true, false) => "bounded source".to_owned(),
+        (false, _) => format!("{}: {}", node.treatment, node.reason),
+    };
+    if let Some(memory) = node.sort_memory {
+        text.push_str(&format!("; {memory} a subtask and input"));
     }
-    let (treatment, reason) = (node.treatment, &node.reason);
-    match node.sort_memory {
-        None => line(f, "  operator", format_args!("{name:width$}  {treatment}: {reason}")),
-        Some(memory) => line(
-            f,
-            "  operator",
-            format_args!("{name:width$}  {treatment}: {reason}; {memory} a subtask and input"),
-        ),
+    match &node.durability {
+        Durability::Lost => {}
+        Durability::Kept => text.push_str("; sealed runs survive a crash"),
+        Durability::Refused { stateful } => text.push_str(&format!(
+            "; its runs do not survive a crash: `{stateful}` upstream keeps state"
+        )),
     }
+    if let Some(link) = vertex.links.iter().find(|link| link.to == node.node) {
+        let branches = vertex.links.iter().filter(|other| other.from == link.from).count() > 1;
+        if branches || link.output != OutputTag::Main {
+            text.push_str(&format!("; reads {}", named(name_of(vertex, link.from), &link.output)));
+        }
+    }
+    line(f, "  operator", format_args!("{name:width$}  {text}"))
 }
 
 fn explain_regions<N, E>(f: &mut fmt::Formatter<'_>, job: &JobGraph<N, E>) -> fmt::Result {
@@ -173,7 +183,7 @@ fn explain_cache(f: &mut fmt::Formatter<'_>, cache: &CachePlan) -> fmt::Result {
     let name = named(&cache.name, &cache.output);
     let decision = match cache.decision {
         CacheDecision::Hit { reader } => {
-            format!("hit, read by vertex {reader}; nothing that only it needs runs")
+            format!("hit, read by vertex {reader}; nothing upstream that only it needs runs")
         }
         CacheDecision::Computed { producer } => format!("computed and kept by vertex {producer}"),
         CacheDecision::Uncached { producer } => format!(

@@ -6,7 +6,7 @@
 
 use element::{ByteSize, DataSetId, EdgeId, NodeId, VertexId};
 
-use crate::{CachePlan, OperatorAttributes, OutputTag, Partitioner};
+use crate::{CachePlan, Durability, OperatorAttributes, OutputTag, Partitioner};
 
 /// How a job runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -103,6 +103,8 @@ pub struct ChainNode<N> {
     pub reason: String,
     /// Memory of each of its sorted inputs, a subtask; none if nothing is sorted or combined.
     pub sort_memory: Option<ByteSize>,
+    /// Whether its sorted runs survive a crash.
+    pub durability: Durability,
 }
 
 /// A connection within a chain.
@@ -172,6 +174,16 @@ pub struct EdgeTarget {
     pub node: NodeId,
     /// Which input of the head, from 0.
     pub input: usize,
+}
+
+impl<N, E> JobVertex<N, E> {
+    /// Memory that the sorted inputs of one subtask ask for together.
+    #[must_use]
+    pub fn sort_memory(&self) -> ByteSize {
+        // Only the head is sorted; each of its inputs has a sorter of its own.
+        let head = self.chain.first().and_then(|head| head.sort_memory).unwrap_or(ByteSize(0));
+        ByteSize(head.0.saturating_mul(self.inputs.len() as u64))
+    }
 }
 
 impl<N, E> JobGraph<N, E> {

@@ -30,6 +30,7 @@ mod cache;
 mod cache_rules;
 mod chain;
 mod diagram;
+mod durable;
 mod error;
 mod exchange;
 mod explain;
@@ -49,6 +50,7 @@ mod validate;
 
 pub use attributes::{ChainingPolicy, Describe, OperatorAttributes, OperatorKind};
 pub use cache::{CacheDecision, CacheMark, CachePlan};
+pub use durable::Durability;
 pub use error::PlanError;
 pub use job_graph::{
     ChainLink, ChainNode, EdgeSource, EdgeTarget, Exchange, InputTreatment, JobEdge, JobGraph,

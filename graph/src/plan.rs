@@ -5,6 +5,7 @@ use element::NodeId;
 use crate::assemble::{Decisions, assemble};
 use crate::backlog_rules::treat;
 use crate::chain::chain;
+use crate::durable::durability;
 use crate::exchange::exchange;
 use crate::translate::translate;
 use crate::{Describe, JobGraph, PlanError, PlanSettings, TransformationGraph};
@@ -58,7 +59,9 @@ pub fn plan<N: Clone + Describe, E: Clone>(
         .iter()
         .map(|node| treat(&node.attributes, node.inputs.len(), stream.mode, settings))
         .collect();
+    let treatments = treated.iter().map(|treated| treated.treatment);
+    let durability = durability(&stream, treatments, settings);
     let chains = chain(&stream, &treated, settings);
     let (exchanged, regions) = exchange(&stream, &chains, settings);
-    Ok(assemble(&stream, &Decisions { treated, chains, exchanged, regions }))
+    Ok(assemble(&stream, &Decisions { treated, durability, chains, exchanged, regions }))
 }

@@ -40,6 +40,8 @@ pub struct PlanSettings<'a> {
     pub interval_during_backlog: Option<Duration>,
     /// Whether keyed operators sort their backlog.
     pub backlog_strategy: BacklogStrategy,
+    /// Whether sorted runs of a backlog survive a crash where they can.
+    pub backlog_durable: bool,
     /// Where keyed state lives in streaming.
     pub state_backend: StateBackendKind,
     /// Where keyed state lives in batch mode.
@@ -66,6 +68,7 @@ impl Default for PlanSettings<'_> {
             checkpoint_interval: None,
             interval_during_backlog: None,
             backlog_strategy: BacklogStrategy::Auto,
+            backlog_durable: false,
             state_backend: StateBackendKind::Heap,
             batch_state: BatchState::OneKey,
             sorted_inputs: true,
@@ -97,6 +100,7 @@ impl<'a> PlanSettings<'a> {
             interval_during_backlog: configuration
                 .get(&option_table::CHECKPOINT_INTERVAL_DURING_BACKLOG)?,
             backlog_strategy: configuration.get(&option_table::BACKLOG_STRATEGY)?,
+            backlog_durable: configuration.get(&option_table::BACKLOG_DURABLE)?,
             state_backend: configuration.get(&option_table::STATE_BACKEND)?,
             batch_state: BatchState::OneKey,
             sorted_inputs: configuration.get(&option_table::SORTED_INPUTS)?,

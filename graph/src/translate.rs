@@ -13,7 +13,7 @@ use crate::reach::reach;
 use crate::stream_graph::{CacheOutcome, StreamCache, StreamEdge, StreamGraph, StreamNode};
 use crate::uid::Uids;
 use crate::{
-    Describe, InputEdge, OperatorAttributes, OperatorKind, PlanError, PlanSettings,
+    Describe, InputEdge, OperatorAttributes, OperatorKind, OutputTag, PlanError, PlanSettings,
     TransformationGraph, mode, validate,
 };
 
@@ -115,6 +115,13 @@ fn steps<N, E>(
     Ok(steps.into_iter().map(|(_, _, step)| step).collect())
 }
 
+fn reader_name(name: &str, output: &OutputTag) -> String {
+    match output {
+        OutputTag::Main => format!("cached {name}"),
+        OutputTag::Side(tag) => format!("cached {name}/{tag}"),
+    }
+}
+
 /// Where the producer of an edge is in the stream graph.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Place {
@@ -171,7 +178,7 @@ impl<'g, N: Describe, E> Build<'g, '_, N, E> {
                 id: NodeId(
                     u32::try_from(past_the_program).expect("ids of steps and marks fit 32 bits"),
                 ),
-                name: format!("cached {}", step.name),
+                name: reader_name(&step.name, &mark.output),
                 uid: self.program.uids.of_reader(mark.node, &mark.output),
                 parallelism,
                 max_parallelism,

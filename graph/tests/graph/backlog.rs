@@ -5,7 +5,9 @@ use std::time::Duration;
 use element::ByteSize;
 use element::option_table::{BacklogStrategy, RuntimeMode, StateBackendKind};
 use slackwater_graph::InputTreatment::{Auto, BatchSort, Combine, Direct, Internal, Sort};
-use slackwater_graph::{InputTreatment, OperatorAttributes, PlanSettings, ResolvedMode};
+use slackwater_graph::{
+    Durability, InputTreatment, OperatorAttributes, PlanSettings, ResolvedMode,
+};
 
 use crate::program::*;
 
@@ -91,7 +93,8 @@ fn automatic_is_batch_if_and_only_if_all_sources_are_bounded() {
 /// R11: a positive interval or none changes nothing.
 #[test]
 fn plain_streaming_sorts_nothing() {
-    let unset = "option `execution.checkpointing.interval-during-backlog` is not set";
+    let unset =
+        "record by record: option `execution.checkpointing.interval-during-backlog` is not set";
     for program in [one_input(KEYED), one_input(COMBINES), one_input(SORTS), two_inputs(SORTS)] {
         check(&program, streaming, Direct, unset);
     }
@@ -99,7 +102,8 @@ fn plain_streaming_sorts_nothing() {
         streaming(settings);
         settings.interval_during_backlog = Some(Duration::from_secs(60));
     };
-    let not_0 = "option `execution.checkpointing.interval-during-backlog` is not 0";
+    let not_0 =
+        "record by record: option `execution.checkpointing.interval-during-backlog` is not 0";
     check(&one_input(KEYED), positive, Direct, not_0);
 }
 
@@ -116,7 +120,7 @@ fn a_keyed_operator_with_state_is_sorted_or_decides_at_run_time() {
         settings.state_backend = StateBackendKind::Disk;
     };
     check(&program, on_disk, Auto, "disk state: sorts its backlog unless its keys are few");
-    let stream = "option `execution.backlog.strategy` is stream";
+    let stream = "record by record: option `execution.backlog.strategy` is stream";
     check(&program, strategy(BacklogStrategy::Stream), Direct, stream);
 }
 
@@ -144,7 +148,7 @@ fn an_associative_aggregate_combines() {
     let mixed_reason = "associative: its backlog is combined before any sort";
     check(&program, strategy(BacklogStrategy::Auto), Combine, mixed_reason);
     check(&program, strategy(BacklogStrategy::Sort), Combine, mixed_reason);
-    let stream = "option `execution.backlog.strategy` is stream";
+    let stream = "record by record: option `execution.backlog.strategy` is stream";
     check(&program, strategy(BacklogStrategy::Stream), Direct, stream);
     let batch = "batch mode, associative: partial results are combined before any sort";
     check(&program, |_| {}, Combine, batch);
@@ -217,4 +221,41 @@ fn an_operator_that_emits_at_the_end_sorts_in_every_mode() {
 fn an_operator_without_key_that_emits_at_the_end_is_direct() {
     let program = one_input(OperatorAttributes { output_only_at_end: true, ..PLAIN });
     check(&program, streaming, Direct, "not keyed");
+}
+
+/// Durable runs hold where the path from the sources to the sorter keeps no state; elsewhere the
+/// plan says why not.
+#[test]
+fn durable_runs_need_a_path_without_state() {
+    let mut program = Program::new();
+    let source = program.source("source", UNBOUNDED);
+    let map = program.step("map", PLAIN, [forward(source)]);
+    let first = program.step("first", KEYED, [keyed(map)]);
+    let tidy = program.step("tidy", PLAIN, [forward(first)]);
+    let second = program.step("second", COMBINES, [keyed(tidy)]);
+    let both = program.step("both", SORTS, [keyed(second), keyed(map)]);
+    program.sink("sink", both);
+    let durable = |settings: &mut PlanSettings<'_>| {
+        mixed(settings);
+        settings.backlog_durable = true;
+    };
+    let of = |node: element::NodeId, change: fn(&mut PlanSettings<'_>)| {
+        let job = program.plan(change);
+        let nodes = job.vertex_of(node).unwrap().chain.iter();
+        nodes.filter(|link| link.node == node).map(|link| link.durability.clone()).next().unwrap()
+    };
+    assert_eq!(of(first, durable), Durability::Kept);
+    assert_eq!(of(second, durable), Durability::Refused { stateful: "first".to_owned() });
+    assert_eq!(of(both, durable), Durability::Lost, "its sorters are its own");
+    assert_eq!(of(map, durable), Durability::Lost, "nothing is sorted");
+    assert_eq!(of(first, mixed), Durability::Lost);
+    crate::plans::golden("mixed_durable.txt", &program.plan(durable).explain());
+}
+
+/// M8: each input of an operator that sorts by itself has the memory of a sorted input.
+#[test]
+fn the_sort_memory_of_a_vertex_counts_its_inputs() {
+    let job = two_inputs(SORTS).plan(mixed);
+    assert_eq!(vertex(&job, "operator -> sink").sort_memory(), ByteSize::mib(128));
+    assert_eq!(vertex(&job, "a").sort_memory(), ByteSize(0));
 }

@@ -86,7 +86,7 @@ fn a_cached_side_output_leaves_the_main_output_alone() {
     assert_eq!(first.vertices[0].persistent[0].output, OutputTag::Side("odd".to_owned()));
     program.complete(7);
     let second = program.plan(|_| {});
-    assert_eq!(names(&second), ["numbers -> split -> even", "cached split -> odd"]);
+    assert_eq!(names(&second), ["numbers -> split -> even", "cached split/odd -> odd"]);
 }
 
 #[test]

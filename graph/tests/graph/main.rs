@@ -4,6 +4,7 @@
 
 mod backlog;
 mod caches;
+mod costs;
 mod dags;
 mod diagrams;
 mod exchanges;
