@@ -1,6 +1,7 @@
 //! Why a program cannot be planned: every error names the node, and the option if there is one.
 //!
-//! Made by the rules of this crate; wrapped by the errors of `runtime` and shown to users.
+//! Made by the rules of this crate; wrapped by the errors of `runtime` and shown to users. A program
+//! that is refused has run nothing.
 
 use element::{DataSetId, NodeId};
 

@@ -120,7 +120,8 @@ pub struct ChainLink<E> {
     pub payload: E,
 }
 
-/// An output that is kept: written by the producer's own subtasks, each its part (A14).
+/// An output that is kept: written by the producer's own subtasks, each its part (A14). Written to
+/// its end even if all consumers stop early (decision D18).
 #[derive(Clone, Debug)]
 pub struct PersistentOutput<E> {
     /// The operator, any of the chain.

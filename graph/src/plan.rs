@@ -1,4 +1,6 @@
 //! The steps from a program to a job graph, in their order.
+//!
+//! Called by the api and the runtime for each job. Decides nothing itself: each step has a file.
 
 use element::NodeId;
 

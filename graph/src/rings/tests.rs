@@ -1,4 +1,6 @@
 //! Rings of pipelined and blocking edges: every one is resolved, the least is changed.
+//!
+//! One `check` settles a list of edges and compares which of them block and what the regions are.
 
 use super::*;
 

@@ -1,4 +1,6 @@
 //! Derived uids: what they depend on and what not.
+//!
+//! State is found again by them, so what they are is golden: a change here loses state of users.
 
 use super::*;
 use crate::{InputEdge, Transformation};

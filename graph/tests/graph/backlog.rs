@@ -1,4 +1,7 @@
-//! What is put between operators and their inputs, in each mode.
+//! What is put between operators and their inputs, in each mode, and why.
+//!
+//! One `check` plans a program with an operator called `operator` and compares its treatment, the
+//! reason and the memory. Left out on purpose: what sorters do (`runtime`).
 
 use std::time::Duration;
 
@@ -42,7 +45,7 @@ fn check(
 ) {
     let job = program.plan(change);
     let nodes = || job.vertices.iter().flat_map(|vertex| &vertex.chain);
-    let operator = nodes().find(|node| node.name == "operator").unwrap();
+    let operator = nodes().find(|node| node.name == "operator").expect("it is needed");
     assert_eq!((operator.treatment, operator.reason.as_str()), (treatment, reason));
     let memory = (treatment != Direct).then_some(ByteSize::mib(64));
     assert_eq!(operator.sort_memory, memory);

@@ -1,4 +1,7 @@
 //! Cached streams in plans: read, written, or refused (FLIP-205).
+//!
+//! Which data sets are complete is said by the test. Left out on purpose: what is kept when a job
+//! ends, and what happens when it is lost (`runtime`).
 
 use std::cell::RefCell;
 

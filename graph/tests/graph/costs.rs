@@ -1,4 +1,6 @@
 //! What planning costs, in counts: each step is asked once and cloned once, whatever the depth.
+//!
+//! Payloads count; times are left to the bench.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -70,10 +72,10 @@ fn what_a_complete_cache_cuts_is_never_cloned() {
 
 #[test]
 fn the_depth_of_a_program_is_not_bounded_by_the_stack() {
-    let (graph, sink) = line(100_000, &Rc::default());
+    let (graph, sink) = line(30_000, &Rc::default());
     let mut settings = PlanSettings::default();
-    assert_eq!(plan(&graph, &[sink], &settings).unwrap().vertices[0].chain.len(), 100_002);
+    assert_eq!(plan(&graph, &[sink], &settings).unwrap().vertices[0].chain.len(), 30_002);
     settings.chaining = false;
     mixed(&mut settings);
-    assert_eq!(plan(&graph, &[sink], &settings).unwrap().regions[0].len(), 100_002);
+    assert_eq!(plan(&graph, &[sink], &settings).unwrap().regions[0].len(), 30_002);
 }

@@ -1,4 +1,6 @@
 //! Golden pictures, and names that would break out of their quotes.
+//!
+//! The files are in `tests/plans`, beside the plans as text.
 
 use slackwater_graph::{OutputTag, Partitioner};
 

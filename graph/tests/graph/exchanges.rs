@@ -1,4 +1,7 @@
 //! Chains, partitioners, exchanges and regions.
+//!
+//! Plans are compared edge by edge and by the names of their vertices, which show their chains.
+//! Rings of exchanges have table tests next to the code (`rings`).
 
 use element::option_table::BatchShuffleMode;
 use element::{EdgeId, NodeId, VertexId};
@@ -13,7 +16,7 @@ const AT_END: OperatorAttributes = OperatorAttributes { output_only_at_end: true
 
 /// `from vertex -> to vertex: partitioner, exchange`, edge by edge.
 fn edges(job: &JobGraph<Stub, Label>) -> Vec<String> {
-    let name = |vertex: VertexId| job.vertex(vertex).unwrap().name.clone();
+    let name = |vertex: VertexId| job.vertex(vertex).expect("edges name vertices").name.clone();
     job.edges
         .iter()
         .map(|edge| {

@@ -1,4 +1,7 @@
 //! Golden plans: what `explain` says about programs that show a rule each.
+//!
+//! The files are in `tests/plans`; `UPDATE_GOLDEN=1` rewrites them, and a changed one is read like
+//! code.
 
 use std::path::Path;
 
@@ -12,7 +15,7 @@ use crate::program::*;
 pub(crate) fn golden(name: &str, text: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/plans").join(name);
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        std::fs::write(&path, text).unwrap();
+        std::fs::write(&path, text).expect("the folder of goldens can be written");
     }
     let expected = std::fs::read_to_string(&path).unwrap_or_default();
     assert_eq!(text, expected, "{} differs; UPDATE_GOLDEN=1 rewrites it", path.display());

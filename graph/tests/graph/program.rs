@@ -1,5 +1,7 @@
 //! Programs for tests: payloads that are nothing but attributes and labels, and a short hand to
 //! write steps down.
+//!
+//! Used by all modules beside it. Data sets are complete if the test says so.
 
 use std::collections::BTreeSet;
 
@@ -94,7 +96,7 @@ impl Program {
     }
 
     pub(crate) fn parallelism(&mut self, node: NodeId, parallelism: u32) {
-        self.graph.node_mut(node).unwrap().parallelism = Some(parallelism);
+        self.graph.node_mut(node).expect("the step was added").parallelism = Some(parallelism);
     }
 
     /// Marks an output as cached.
@@ -124,7 +126,7 @@ impl Program {
     }
 
     pub(crate) fn plan(&self, change: impl FnOnce(&mut PlanSettings<'_>)) -> JobGraph<Stub, Label> {
-        self.try_plan(change).unwrap()
+        self.try_plan(change).expect("the program is right")
     }
 }
 

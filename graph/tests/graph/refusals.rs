@@ -1,4 +1,6 @@
 //! Programs that cannot be planned: each refusal names the step, and the option if there is one.
+//!
+//! One `check` plans a program and compares the message. Refused caches are in `caches`.
 
 use element::NodeId;
 use element::option_table::RuntimeMode;
