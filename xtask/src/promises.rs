@@ -16,6 +16,9 @@ use tests_found::TestFound;
 
 const NOT_YET: &str = "not yet";
 
+/// Tests that [`fill`] names in one row.
+const MAX_TESTS: usize = 6;
+
 /// Each table, and how many rows each of its families has.
 const TABLES: &[(&str, &[(&str, usize)])] = &[
     (
@@ -77,8 +80,7 @@ pub(crate) fn open_rows() -> Result<Vec<String>> {
     Ok(open)
 }
 
-/// Puts tests whose name or comment carries an id into the rows of that id that say `not yet`.
-/// Answers how many rows were filled.
+/// Adds tests whose name or comment carries an id to the row of that id. Answers how many rows grew.
 ///
 /// # Errors
 ///
@@ -99,14 +101,21 @@ pub(crate) fn fill() -> Result<usize> {
     Ok(filled)
 }
 
+/// The row with the tests that carry its id behind those that it names; `None` if none is new.
 fn filled_row(row: &Row, tests: &[TestFound]) -> Option<String> {
-    if row.test != NOT_YET {
-        return None;
+    let mut names: Vec<String> = Vec::new();
+    if !row.test.starts_with(NOT_YET) {
+        names.extend(row.test.split(',').map(|name| name.trim().to_owned()));
     }
+    let before = names.len();
     let carrying = tests.iter().filter(|test| test.ids.contains(&row.id));
-    let names: Vec<String> = carrying.map(|test| format!("`{}`", test.path)).take(4).collect();
+    for name in carrying.map(|test| format!("`{}`", test.path)) {
+        if !names.contains(&name) && names.len() < MAX_TESTS.max(before) {
+            names.push(name);
+        }
+    }
     let Row { id, promise, .. } = row;
-    (!names.is_empty()).then(|| format!("| {id} | {promise} | {} |", names.join(", ")))
+    (names.len() > before).then(|| format!("| {id} | {promise} | {} |", names.join(", ")))
 }
 
 fn read(file: &str) -> Result<String> {

@@ -80,21 +80,23 @@ mod tests {
 
     #[test]
     fn tests_are_found_with_the_ids_of_comment_and_name() {
+        // Written with `@`, so that a search of this file does not find them.
         let text = "
             /// Not a test: A1.
             fn helper() {}
 
             /// Trap tS15, and M3.
-            #[test]
+            @[test]
             #[cfg(unix)]
             fn keys_are_ordered_k4_tc2(a in any()) {
                 // F1 belongs to nobody.
             }
 
-            #[test]
+            @[test]
             fn plain() {}
-        ";
-        let found = in_text("sort", text, &known_ids());
+        "
+        .replace('@', "#");
+        let found = in_text("sort", &text, &known_ids());
         let ids = |ids: &[&str]| ids.iter().map(|id| (*id).to_owned()).collect::<BTreeSet<_>>();
         assert_eq!(
             found,
