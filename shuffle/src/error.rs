@@ -97,6 +97,14 @@ pub enum ShuffleError {
         /// The one asked for, or the end of the range asked for.
         asked: u32,
     },
+    /// A compression that this build does not have: zstd needs the feature `zstd`.
+    #[error("{partition}: compression `{compression:?}` is not supported by this build")]
+    NoCompression {
+        /// The partition.
+        partition: PartitionIdentity,
+        /// What it was to be compressed with, or is.
+        compression: element::option_table::Compression,
+    },
     /// A block beyond the limit of the format.
     #[error("{partition}: a block of {bytes} bytes is beyond the limit of {limit}")]
     BlockTooLarge {
@@ -120,6 +128,7 @@ impl ShuffleError {
             | Self::Storage { partition, .. }
             | Self::Service { partition, .. }
             | Self::NoSuchSubpartition { partition, .. }
+            | Self::NoCompression { partition, .. }
             | Self::BlockTooLarge { partition, .. } => partition,
         }
     }

@@ -17,18 +17,23 @@
 #![deny(missing_docs)]
 #![deny(unsafe_code)]
 
+mod blocking;
 mod channel_status;
 mod edge;
 mod error;
+mod file;
 mod gate;
+mod packer;
 mod partition;
 mod pipelined;
 mod selector;
 mod wake;
 
+pub use blocking::{BlockingOptions, BlockingReader, BlockingWriter};
 pub use channel_status::ChannelStatus;
 pub use edge::{ChannelEvent, ChannelReader, Flow, PartitionWriter};
 pub use error::{Damage, ReadError, ShuffleError, TrySendError, WriteError};
+pub use file::{FileShuffle, FileShuffleOptions, ReadMode, supports_compression};
 pub use gate::{GateEvent, InputGate};
 pub use partition::{
     FinishedPartition, PartitionDescriptor, PartitionIdentity, ResultPartitionReader,

@@ -16,6 +16,7 @@
 use std::fmt;
 use std::ops::Range;
 
+use element::option_table::Compression;
 use element::{DataSetId, Generation, PartitionId, SubpartitionIndex, SubtaskIndex};
 
 use crate::ShuffleError;
@@ -63,13 +64,23 @@ pub struct PartitionDescriptor {
     /// For readers: the checksum that the writer's [`FinishedPartition`] had. A complete file of an
     /// earlier attempt has another one. `None`: any complete partition of this identity will do.
     pub checksum: Option<u32>,
+    /// For writers: how blocks are compressed. A hint; readers find out by themselves.
+    pub compression: Compression,
 }
 
 impl PartitionDescriptor {
     /// A partition of `subpartitions` parts.
     #[must_use]
     pub fn new(identity: impl Into<PartitionIdentity>, subpartitions: u32) -> Self {
-        Self { identity: identity.into(), subpartitions, checksum: None }
+        let (identity, compression) = (identity.into(), Compression::None);
+        Self { identity, subpartitions, checksum: None, compression }
+    }
+
+    /// The same, written with this compression.
+    #[must_use]
+    pub fn compressed(mut self, compression: Compression) -> Self {
+        self.compression = compression;
+        self
     }
 
     /// The same, readable only if its checksum is that of `finished`.

@@ -1,0 +1,276 @@
+//! [`BlockingWriter`]: one output edge into a partition at rest.
+//!
+//! ```text
+//! hash variant   few consumers: a block per subpartition leaves as soon as it is full
+//! sort variant   many consumers: blocks gather until memory is short, then all leave in the order of
+//!                their subpartitions (a region), so each consumer reads long stretches
+//! ```
+//!
+//! Memory is borrowed; a refusal sends out what is held, so a writer never waits for memory and goes
+//! on with none at all (FLIP-148, "deadlock").
+
+use std::sync::Arc;
+
+use element::{Batch, ByteSize, Control, Loan, MemoryBudget, Record, SubpartitionIndex};
+
+use crate::packer::Packer;
+use crate::{FinishedPartition, Flow, PartitionWriter, ResultPartitionWriter, WriteError};
+
+/// How a blocking edge uses memory.
+#[derive(Clone, Debug)]
+pub struct BlockingOptions {
+    /// Where memory for blocks is borrowed from.
+    pub memory: Arc<MemoryBudget>,
+    /// Bytes from which on a block is full.
+    pub block: ByteSize,
+    /// Subpartitions from which on the sort variant is used
+    /// (`taskmanager.network.sort-shuffle.min-parallelism`).
+    pub sort_threshold: u32,
+}
+
+impl Default for BlockingOptions {
+    fn default() -> Self {
+        Self {
+            memory: MemoryBudget::new(ByteSize::mib(32)),
+            block: ByteSize::kib(32),
+            sort_threshold: 64,
+        }
+    }
+}
+
+/// Bytes asked for when the loan is too small.
+const LOAN_STEP: u64 = 256 << 10;
+
+/// Encodes the records of one output edge into the blocks of one partition.
+///
+/// Per subpartition the order of the blocks is the order of emission. What is emitted to all is
+/// stored once.
+pub struct BlockingWriter<T> {
+    /// `None` once finished.
+    partition: Option<Box<dyn ResultPartitionWriter>>,
+    /// Blocks of each subpartition. **Invariant:** all empty, or `shared` is.
+    lanes: Vec<Packer>,
+    /// Blocks for every subpartition.
+    shared: Packer,
+    block: usize,
+    sorts: bool,
+    loan: Loan,
+    records: u64,
+    regions: u64,
+    ended: bool,
+    values: std::marker::PhantomData<fn(T)>,
+}
+
+impl<T: Record> BlockingWriter<T> {
+    /// Writes `partition`, which has `subpartitions` subpartitions.
+    #[must_use]
+    pub fn new(
+        partition: Box<dyn ResultPartitionWriter>,
+        subpartitions: u32,
+        options: &BlockingOptions,
+    ) -> Self {
+        Self {
+            partition: Some(partition),
+            lanes: (0..subpartitions).map(|_| Packer::default()).collect(),
+            shared: Packer::default(),
+            block: options.block.as_usize().max(1),
+            sorts: subpartitions >= options.sort_threshold,
+            loan: options.memory.borrow_beyond(0),
+            records: 0,
+            regions: 0,
+            ended: false,
+            values: std::marker::PhantomData,
+        }
+    }
+
+    /// Whether blocks gather and leave in regions.
+    #[must_use]
+    pub fn sorts(&self) -> bool {
+        self.sorts
+    }
+
+    /// Times that all subpartitions were sent out together.
+    #[must_use]
+    pub fn regions(&self) -> u64 {
+        self.regions
+    }
+
+    fn open(&self) -> Result<(), WriteError> {
+        if self.ended || self.partition.is_none() { Err(WriteError::Finished) } else { Ok(()) }
+    }
+
+    fn no_such(&self, subpartition: SubpartitionIndex) -> WriteError {
+        let subpartitions = u32::try_from(self.lanes.len()).unwrap_or(u32::MAX);
+        WriteError::NoSuchSubpartition { subpartition, subpartitions }
+    }
+
+    /// Ends the block of a subpartition; in the hash variant it leaves.
+    #[cold]
+    fn full(&mut self, subpartition: SubpartitionIndex) -> Result<(), WriteError> {
+        let partition = self.partition.as_mut().ok_or(WriteError::Finished)?;
+        if let Some(lane) = self.lanes.get_mut(subpartition.0 as usize) {
+            lane.cut();
+            if !self.sorts {
+                for block in lane.blocks() {
+                    partition.write(subpartition, block)?;
+                }
+                lane.clear();
+            }
+        }
+        Ok(())
+    }
+
+    fn put(
+        &mut self,
+        records: impl Iterator<Item = (T, Option<element::Timestamp>)>,
+        mut target: impl FnMut() -> SubpartitionIndex,
+    ) -> Result<(), WriteError> {
+        let block = self.block;
+        for (value, stamp) in records {
+            let subpartition = target();
+            let Some(lane) = self.lanes.get_mut(subpartition.0 as usize) else {
+                return Err(self.no_such(subpartition));
+            };
+            lane.push(&value, stamp);
+            self.records += 1;
+            if lane.open_bytes() >= block {
+                self.full(subpartition)?;
+            }
+        }
+        self.account()
+    }
+
+    /// Sends out what is for all, before something for one is packed.
+    fn send_shared(&mut self) -> Result<(), WriteError> {
+        if self.shared.is_empty() {
+            return Ok(());
+        }
+        let partition = self.partition.as_mut().ok_or(WriteError::Finished)?;
+        self.shared.cut();
+        for block in self.shared.blocks() {
+            partition.write_broadcast(block)?;
+        }
+        self.shared.clear();
+        Ok(())
+    }
+
+    /// Sends out what every subpartition holds, in their order.
+    fn send_lanes(&mut self) -> Result<(), WriteError> {
+        let partition = self.partition.as_mut().ok_or(WriteError::Finished)?;
+        let mut sent = false;
+        for (index, lane) in (0..).map(SubpartitionIndex).zip(&mut self.lanes) {
+            lane.cut();
+            for block in lane.blocks() {
+                partition.write(index, block)?;
+                sent = true;
+            }
+            lane.clear();
+        }
+        self.regions += u64::from(sent);
+        Ok(())
+    }
+
+    /// Borrows for what is held. Where that is refused, everything leaves and the memory with it.
+    fn account(&mut self) -> Result<(), WriteError> {
+        let packers = self.lanes.iter().chain(std::iter::once(&self.shared));
+        let (filled, held) = packers
+            .map(Packer::memory)
+            .fold((0, 0), |sum, memory| (sum.0 + memory.0 as u64, sum.1 + memory.1 as u64));
+        let missing = held.saturating_sub(self.loan.bytes());
+        if missing == 0 || self.loan.grow(missing.max(LOAN_STEP)) || self.loan.grow(missing) {
+            return Ok(());
+        }
+        let kept = if filled > self.loan.bytes() { 0 } else { 7 };
+        let sizes: Vec<usize> = self.lanes.iter().map(|lane| lane.memory().0).collect();
+        self.send_lanes()?;
+        self.send_shared()?;
+        self.shared = Packer::default();
+        // The next region looks like this one: memory stays where it was filled, less what doubling
+        // has taken beyond.
+        for (lane, size) in self.lanes.iter_mut().zip(sizes) {
+            lane.shrink_to(size / 8 * kept);
+        }
+        Ok(())
+    }
+}
+
+impl<T: Record> PartitionWriter<T> for BlockingWriter<T> {
+    fn emit(&mut self, subpartition: SubpartitionIndex, batch: Batch<T>) -> Result<(), WriteError> {
+        self.open()?;
+        self.send_shared()?;
+        self.put(batch.into_records(), || subpartition)
+    }
+
+    fn scatter(
+        &mut self,
+        batch: Batch<T>,
+        targets: &[SubpartitionIndex],
+    ) -> Result<(), WriteError> {
+        self.open()?;
+        assert_eq!(batch.len(), targets.len(), "one target a record");
+        self.send_shared()?;
+        let mut targets = targets.iter().copied();
+        self.put(batch.into_records(), || targets.next().unwrap_or_default())
+    }
+
+    fn emit_all(
+        &mut self,
+        batch: Batch<T>,
+        _: fn(&Batch<T>) -> Batch<T>,
+    ) -> Result<(), WriteError> {
+        self.open()?;
+        self.send_lanes()?;
+        for (value, stamp) in batch.into_records() {
+            self.shared.push(&value, stamp);
+            self.records += 1;
+            if self.shared.open_bytes() >= self.block {
+                self.send_shared()?;
+            }
+        }
+        self.account()
+    }
+
+    fn broadcast(&mut self, control: Control) -> Result<(), WriteError> {
+        self.open()?;
+        if control == Control::EndOfInput {
+            self.ended = true;
+            return Ok(());
+        }
+        // Beside records that wait the control waits with them; alone it is stored once.
+        if self.lanes.iter().all(Packer::is_empty) {
+            self.shared.control(control);
+        } else {
+            self.lanes.iter_mut().for_each(|lane| lane.control(control));
+        }
+        self.account()
+    }
+
+    fn flush(&mut self) -> Result<(), WriteError> {
+        // Nobody reads before the end, and small blocks would cost.
+        Ok(())
+    }
+
+    fn pump(&mut self) -> Result<Flow, WriteError> {
+        Ok(Flow::Ready)
+    }
+
+    fn finish(&mut self) -> Result<Option<FinishedPartition>, WriteError> {
+        self.send_lanes()?;
+        self.send_shared()?;
+        let partition = self.partition.take().ok_or(WriteError::Finished)?;
+        let finished = partition.finish()?;
+        self.lanes.clear();
+        self.shared = Packer::default();
+        self.loan.shrink(self.loan.bytes());
+        Ok(Some(FinishedPartition { records: Some(self.records), ..finished }))
+    }
+}
+
+impl<T> std::fmt::Debug for BlockingWriter<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("BlockingWriter")
+            .field("subpartitions", &self.lanes.len())
+            .field("sorts", &self.sorts)
+            .finish_non_exhaustive()
+    }
+}
