@@ -33,9 +33,7 @@ pub(crate) fn translate<'g, N: Describe, E>(
     let (mode, mode_reason) = mode::resolve(
         settings,
         steps.iter().filter_map(|step| match step {
-            Step::Run(id) => {
-                Some((*id, graph.node(*id)?.name.as_str(), *program.attributes.get(id)?))
-            }
+            Step::Run(id) => Some((*id, graph.node(*id)?.name.as_str(), program.attributes(*id)?)),
             Step::Read(_) => None,
         }),
     )?;
@@ -46,7 +44,15 @@ pub(crate) fn translate<'g, N: Describe, E>(
         edges: Vec::with_capacity(steps.len()),
         caches: Vec::new(),
     };
-    let mut build = Build { graph, settings, program, cut, places: BTreeMap::new(), stream };
+    let mut build = Build {
+        graph,
+        settings,
+        program,
+        cut,
+        running: vec![None; graph.len()],
+        readers: BTreeMap::new(),
+        stream,
+    };
     for step in steps {
         match step {
             Step::Run(id) => build.run(id)?,
@@ -58,8 +64,15 @@ pub(crate) fn translate<'g, N: Describe, E>(
 
 /// What is known of the whole program.
 struct Program {
-    attributes: BTreeMap<NodeId, OperatorAttributes>,
+    /// By node; `None` for what no sink needs.
+    attributes: Vec<Option<OperatorAttributes>>,
     uids: Uids,
+}
+
+impl Program {
+    fn attributes(&self, node: NodeId) -> Option<OperatorAttributes> {
+        self.attributes.get(node.0 as usize).copied().flatten()
+    }
 }
 
 /// Walks and checks the whole program; asks each step for its attributes once.
@@ -68,17 +81,19 @@ fn check<N: Describe, E>(
     sinks: &[NodeId],
 ) -> Result<Program, PlanError> {
     let nodes = reach(graph, sinks, |_| true)?;
-    let mut attributes: BTreeMap<NodeId, OperatorAttributes> = BTreeMap::new();
+    let mut attributes: Vec<Option<OperatorAttributes>> = vec![None; graph.len()];
     for id in &nodes {
         let step = graph.node(*id).ok_or(PlanError::UnknownNode { node: *id })?;
         let own = step.payload.attributes();
         validate::inputs(*id, step, &own)?;
         for edge in step.inputs.iter().flatten() {
-            if let (Some(from), Some(said)) = (graph.node(edge.from), attributes.get(&edge.from)) {
-                validate::producer(*id, step, &from.name, said)?;
+            if let (Some(from), Some(said)) =
+                (graph.node(edge.from), attributes[edge.from.0 as usize])
+            {
+                validate::producer(*id, step, &from.name, &said)?;
             }
         }
-        attributes.insert(*id, own);
+        attributes[id.0 as usize] = Some(own);
     }
     let uids = Uids::new(graph, &nodes)?;
     Ok(Program { attributes, uids })
@@ -122,19 +137,15 @@ fn reader_name(name: &str, output: &OutputTag) -> String {
     }
 }
 
-/// Where the producer of an edge is in the stream graph.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Place {
-    Node(NodeId),
-    Reader(usize),
-}
-
 struct Build<'g, 's, N, E> {
     graph: &'g TransformationGraph<N, E>,
     settings: &'s PlanSettings<'s>,
     program: Program,
     cut: CacheCut<'g, N, E>,
-    places: BTreeMap<Place, usize>,
+    /// The index of each step of the program that runs.
+    running: Vec<Option<usize>>,
+    /// The index of the reader of each mark.
+    readers: BTreeMap<usize, usize>,
     stream: StreamGraph<'g, N, E>,
 }
 
@@ -143,23 +154,21 @@ impl<'g, N: Describe, E> Build<'g, '_, N, E> {
     fn run(&mut self, id: NodeId) -> Result<(), PlanError> {
         let step = self.graph.node(id).ok_or(PlanError::UnknownNode { node: id })?;
         let (parallelism, max_parallelism) = validate::parallelism(id, step, self.settings)?;
-        let attributes = self.program.attributes[&id];
+        let attributes = self.program.attributes(id).ok_or(PlanError::UnknownNode { node: id })?;
         let mode = self.stream.mode;
         validate::batch_state(id, &step.name, &attributes, mode, self.settings)?;
-        self.add(
-            Place::Node(id),
-            StreamNode {
-                id,
-                name: step.name.clone(),
-                uid: self.program.uids.of(id).to_owned(),
-                parallelism,
-                max_parallelism,
-                attributes,
-                payload: &step.payload,
-                inputs: vec![Vec::new(); step.inputs.len()],
-                outputs: Vec::new(),
-            },
-        );
+        let at = self.add(StreamNode {
+            id,
+            name: step.name.clone(),
+            uid: self.program.uids.of(id).to_owned(),
+            parallelism,
+            max_parallelism,
+            attributes,
+            payload: &step.payload,
+            inputs: vec![Vec::new(); step.inputs.len()],
+            outputs: Vec::new(),
+        });
+        self.running[id.0 as usize] = Some(at);
         for (input, edges) in step.inputs.iter().enumerate() {
             edges.iter().try_for_each(|edge| self.connect(edge, input))?;
         }
@@ -172,41 +181,40 @@ impl<'g, N: Describe, E> Build<'g, '_, N, E> {
         let step = self.graph.node(mark.node).ok_or(PlanError::UnknownNode { node: mark.node })?;
         let (parallelism, max_parallelism) = validate::parallelism(mark.node, step, self.settings)?;
         let past_the_program = self.graph.len() + at;
-        let node = self.add(
-            Place::Reader(at),
-            StreamNode {
-                id: NodeId(
-                    u32::try_from(past_the_program).expect("ids of steps and marks fit 32 bits"),
-                ),
-                name: reader_name(&step.name, &mark.output),
-                uid: self.program.uids.of_reader(mark.node, &mark.output),
-                parallelism,
-                max_parallelism,
-                attributes: OperatorAttributes {
-                    kind: OperatorKind::Source { bounded: true },
-                    ..mark.reader.attributes()
-                },
-                payload: &mark.reader,
-                inputs: Vec::new(),
-                outputs: Vec::new(),
+        let node = self.add(StreamNode {
+            id: NodeId(
+                u32::try_from(past_the_program).expect("ids of steps and marks fit 32 bits"),
+            ),
+            name: reader_name(&step.name, &mark.output),
+            uid: self.program.uids.of_reader(mark.node, &mark.output),
+            parallelism,
+            max_parallelism,
+            attributes: OperatorAttributes {
+                kind: OperatorKind::Source { bounded: true },
+                ..mark.reader.attributes()
             },
-        );
+            payload: &mark.reader,
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+        });
+        self.readers.insert(at, node);
         let outcome = CacheOutcome::Hit;
         self.stream.caches.push(StreamCache { mark, node, name: step.name.clone(), outcome });
         Ok(())
     }
 
-    fn add(&mut self, place: Place, node: StreamNode<'g, N>) -> usize {
-        let at = self.stream.nodes.len();
-        self.places.insert(place, at);
+    fn add(&mut self, node: StreamNode<'g, N>) -> usize {
         self.stream.nodes.push(node);
-        at
+        self.stream.nodes.len() - 1
     }
 
     /// Adds an edge to the step that was added last.
     fn connect(&mut self, edge: &'g InputEdge<E>, input: usize) -> Result<(), PlanError> {
-        let place = self.cut.hit(edge).map_or(Place::Node(edge.from), Place::Reader);
-        let from = self.places[&place];
+        let from = match self.cut.hit(edge) {
+            Some(mark) => self.readers.get(&mark).copied(),
+            None => self.running[edge.from.0 as usize],
+        };
+        let from = from.ok_or(PlanError::UnknownNode { node: edge.from })?;
         let to = self.stream.nodes.len() - 1;
         let (producer, consumer) = (&self.stream.nodes[from], &self.stream.nodes[to]);
         let partitioner = validate::partitioner(

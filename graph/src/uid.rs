@@ -13,7 +13,8 @@ use crate::{OutputTag, PlanError, TransformationGraph};
 
 /// The uids of some steps of a program.
 pub(crate) struct Uids {
-    by_node: BTreeMap<NodeId, String>,
+    /// By node; empty for what no sink needs.
+    by_node: Vec<String>,
 }
 
 impl Uids {
@@ -27,31 +28,31 @@ impl Uids {
         nodes: &[NodeId],
     ) -> Result<Self, PlanError> {
         let mut owners = given_uids(graph, nodes)?;
-        let mut places: BTreeMap<NodeId, u64> = BTreeMap::new();
-        let mut by_node = BTreeMap::new();
+        let mut places = vec![0_u64; graph.len()];
+        let mut by_node = vec![String::new(); graph.len()];
         for id in nodes {
             let Some(step) = graph.node(*id) else { continue };
             let place = place_of(
                 &step.name,
                 step.inputs.iter().map(|input| {
-                    input.iter().map(|edge| (places.get(&edge.from).copied(), &edge.output))
+                    input.iter().map(|edge| (places[edge.from.0 as usize], &edge.output))
                 }),
             );
-            places.insert(*id, place);
+            places[id.0 as usize] = place;
             let uid = step.uid.clone().unwrap_or_else(|| {
                 let base = format!("{}-{place:016x}", slug(&step.name));
                 let uid = first_free(&owners, base);
                 owners.insert(uid.clone(), *id);
                 uid
             });
-            by_node.insert(*id, uid);
+            by_node[id.0 as usize] = uid;
         }
         Ok(Self { by_node })
     }
 
     /// The uid of a step.
     pub(crate) fn of(&self, node: NodeId) -> &str {
-        self.by_node.get(&node).map_or("", String::as_str)
+        self.by_node.get(node.0 as usize).map_or("", String::as_str)
     }
 
     /// The uid of the source that reads an output back.
@@ -87,7 +88,7 @@ fn given_uids<N, E>(
 /// The hash of a name and of the places read. Lengths are hashed too, so no two lists run together.
 fn place_of<'a, I>(name: &str, inputs: impl Iterator<Item = I>) -> u64
 where
-    I: Iterator<Item = (Option<u64>, &'a OutputTag)>,
+    I: Iterator<Item = (u64, &'a OutputTag)>,
 {
     let mut bytes = Vec::new();
     let text = |bytes: &mut Vec<u8>, text: &str| {
@@ -99,7 +100,7 @@ where
         bytes.push(b'i');
         for (place, output) in input {
             bytes.push(b'e');
-            bytes.extend(place.unwrap_or_default().to_le_bytes());
+            bytes.extend(place.to_le_bytes());
             match output {
                 OutputTag::Main => bytes.push(b'm'),
                 OutputTag::Side(tag) => text(&mut bytes, tag),
