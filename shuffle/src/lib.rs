@@ -27,6 +27,8 @@ mod packer;
 mod partition;
 mod pipelined;
 mod selector;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod wake;
 
 pub use blocking::{BlockingOptions, BlockingReader, BlockingWriter};

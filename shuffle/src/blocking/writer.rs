@@ -120,9 +120,26 @@ impl<T: Record> BlockingWriter<T> {
         Ok(())
     }
 
-    fn put(
+    /// As [`PartitionWriter::emit`], for records that somebody else wants too: encoded where they
+    /// are, not cloned.
+    ///
+    /// # Errors
+    ///
+    /// As [`PartitionWriter::emit`].
+    pub fn emit_ref(
         &mut self,
-        records: impl Iterator<Item = (T, Option<element::Timestamp>)>,
+        subpartition: SubpartitionIndex,
+        batch: &Batch<T>,
+    ) -> Result<(), WriteError> {
+        self.open()?;
+        let records =
+            batch.values().iter().enumerate().map(|(at, value)| (value, batch.timestamp(at)));
+        self.put(records, || subpartition)
+    }
+
+    fn put<V: std::borrow::Borrow<T>>(
+        &mut self,
+        records: impl Iterator<Item = (V, Option<element::Timestamp>)>,
         mut target: impl FnMut() -> SubpartitionIndex,
     ) -> Result<(), WriteError> {
         let block = self.block;
@@ -131,7 +148,7 @@ impl<T: Record> BlockingWriter<T> {
             let Some(lane) = self.lanes.get_mut(subpartition.0 as usize) else {
                 return Err(self.no_such(subpartition));
             };
-            lane.push(&value, stamp);
+            lane.push(value.borrow(), stamp);
             self.records += 1;
             if lane.open_bytes() >= block {
                 self.full(subpartition)?;
