@@ -16,23 +16,40 @@ pub(crate) struct Account {
     loan: Loan,
     used: u64,
     limit: u64,
+    /// Bytes that records leave alone: for the block of the run that they are written to.
+    reserve: u64,
+    /// The most bytes that were on loan at once.
     peak: u64,
 }
 
 impl Account {
-    pub(crate) fn new(budget: &Arc<MemoryBudget>, limit: u64) -> Self {
-        Self { loan: budget.borrow_beyond(0), used: 0, limit, peak: 0 }
+    pub(crate) fn new(budget: &Arc<MemoryBudget>, limit: u64, reserve: u64) -> Self {
+        Self { loan: budget.borrow_beyond(0), used: 0, limit, reserve, peak: 0 }
     }
 
-    /// Takes `bytes` into use if the limit and the budget allow it.
+    /// Takes `bytes` into use for records, if the limit and the budget allow it and the reserve.
     #[must_use]
     pub(crate) fn take(&mut self, bytes: u64) -> bool {
+        self.borrow(self.used.saturating_add(bytes).saturating_add(self.reserve))
+            && self.take_reserved(bytes)
+    }
+
+    /// Takes `bytes` into use, the reserve among them.
+    #[must_use]
+    pub(crate) fn take_reserved(&mut self, bytes: u64) -> bool {
         let wanted = self.used.saturating_add(bytes);
+        let granted = self.borrow(wanted);
+        if granted {
+            self.used = wanted;
+        }
+        granted
+    }
+
+    /// Sees to it that `wanted` bytes are on loan.
+    fn borrow(&mut self, wanted: u64) -> bool {
         let missing = wanted.saturating_sub(self.loan.bytes());
         let granted = wanted <= self.limit && (missing == 0 || self.loan.grow(missing));
-        if granted {
-            self.note(wanted);
-        }
+        self.peak = self.peak.max(self.loan.bytes());
         granted
     }
 
@@ -40,7 +57,8 @@ impl Account {
     pub(crate) fn take_beyond(&mut self, bytes: u64) {
         let wanted = self.used.saturating_add(bytes);
         self.loan.grow_beyond(wanted.saturating_sub(self.loan.bytes()));
-        self.note(wanted);
+        self.used = wanted;
+        self.peak = self.peak.max(self.loan.bytes());
     }
 
     /// `bytes` are not in use any more; they stay on loan.
@@ -61,10 +79,5 @@ impl Account {
 
     pub(crate) fn peak(&self) -> u64 {
         self.peak
-    }
-
-    fn note(&mut self, used: u64) {
-        self.used = used;
-        self.peak = self.peak.max(used);
     }
 }

@@ -49,6 +49,11 @@ impl Head {
         Self { checksum: word(0), stored: word(1), raw: word(2), records: word(3), form: word(4) }
     }
 
+    /// Whether the body is the records as they are.
+    pub(crate) fn is_raw(&self) -> bool {
+        self.form == RAW
+    }
+
     fn words(&self) -> [u8; HEAD - 4] {
         let mut bytes = [0; HEAD - 4];
         let words = [self.stored, self.raw, self.records, self.form];
@@ -97,6 +102,17 @@ pub(crate) fn seal<'a>(
     let (place, _) = out.split_at_mut(HEAD);
     place[..4].copy_from_slice(&head.checksum.to_le_bytes());
     place[4..].copy_from_slice(&head.words());
+    out
+}
+
+/// The head of a block whose body is one record that is too long to be copied or packed.
+pub(crate) fn head_of_one(body: &[u8], identity: Identity) -> [u8; HEAD] {
+    let bytes = body.len() as u32;
+    let mut head = Head { checksum: 0, stored: bytes, raw: bytes, records: 1, form: RAW };
+    head.checksum = checksum(&head, body, identity);
+    let mut out = [0; HEAD];
+    out[..4].copy_from_slice(&head.checksum.to_le_bytes());
+    out[4..].copy_from_slice(&head.words());
     out
 }
 

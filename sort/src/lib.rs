@@ -8,6 +8,7 @@
 //!      |               v when the memory refuses         |
 //!      |          spiller, run (record, block) --> run_reader, merge (passes before)
 //!      |
+//! directories          where runs may lie: several, with fail-over, limit and sweep
 //! TypedSorter          keys and records encoded
 //! CombiningSorter      table: equal keys folded before they are sorted; combined: and while merging
 //! ```
@@ -23,6 +24,7 @@ mod block;
 mod buffer;
 mod combined;
 mod combining;
+mod directories;
 mod error;
 mod external;
 mod grouped;
@@ -43,6 +45,7 @@ mod typed;
 
 pub use combined::{CombinedRecord, CombinedStream};
 pub use combining::{Combiner, CombiningSorter};
+pub use directories::{NoDirectory, SpillDirectories, UnusableDirectory};
 pub use error::SortError;
 pub use external::ExternalSorter;
 pub use grouped::{Group, Groups};

@@ -204,8 +204,17 @@ impl SorterOptions {
     /// Raw bytes of a block, from the memory: `fan_in` of them and the merge's output must fit at
     /// once, with the compressed form beside each where there is one.
     pub(crate) fn block_bytes(&self) -> u64 {
-        let forms = if self.compression == BlockCompression::None { 1 } else { 2 };
-        (self.memory() / ((self.fan_in.max(2) as u64 + 3) * forms)).min(LARGEST_BLOCK)
+        let blocks = (self.fan_in.max(2) as u64).saturating_add(3);
+        (self.memory() / blocks.saturating_mul(self.with_packed(16)) * 16).min(LARGEST_BLOCK)
+    }
+
+    /// Bytes of a block of `raw` bytes and of the room to pack it into.
+    pub(crate) fn with_packed(&self, raw: u64) -> u64 {
+        match self.compression {
+            BlockCompression::None => raw,
+            // What does not pack grows by a tenth before that shows.
+            BlockCompression::Lz4 => raw * 2 + raw / 8,
+        }
     }
 
     /// Bytes of a page of records: a sixteenth of the memory, so that the last page wastes little.
@@ -231,8 +240,8 @@ mod tests {
             for fan_in in [0, 2, 4, 128] {
                 for compression in [BlockCompression::None, BlockCompression::Lz4] {
                     let options = options(total).with_fan_in(fan_in).with_compression(compression);
-                    let forms = if compression == BlockCompression::None { 1 } else { 2 };
-                    let needed = options.block_bytes() * (options.fan_in as u64 + 1) * forms;
+                    let block = options.with_packed(options.block_bytes());
+                    let needed = block * (options.fan_in as u64 + 1);
                     assert!(needed <= total, "{total} {fan_in}: {needed}");
                 }
             }

@@ -13,6 +13,10 @@ use crate::run::{Run, RunWriter};
 use crate::run_reader::RunReader;
 use crate::spiller::Spiller;
 
+/// Blocks of this many bytes are never worth another pass: where the memory is as small as that, a
+/// merge goes beyond it by one record a run.
+const SHORT: u64 = 4 << 10;
+
 /// What is done to records on their way from runs to a run.
 pub(crate) trait Fold {
     /// Takes the next record, in order; writes to `out` what is complete.
@@ -52,13 +56,39 @@ pub(crate) fn reduce(
     spiller: &mut Spiller,
     fold: &mut impl Fold,
 ) -> Result<Vec<Run>, SortError> {
-    let fan_in = spiller.options.fan_in.max(2);
     let mut runs = runs;
-    while runs.len() > fan_in {
-        runs = one_pass(runs.into(), fan_in, spiller, fold)?;
+    loop {
+        let width = width_of(&runs, spiller);
+        if runs.len() <= width {
+            break;
+        }
+        runs = one_pass(runs.into(), width, spiller, fold)?;
         spiller.stats.passes += 1;
     }
     Ok(runs)
+}
+
+/// How many runs can be merged at once: the fan-in, or fewer where single records are so long that
+/// the largest blocks of so many runs do not fit into the memory; two at least.
+fn width_of(runs: &[Run], spiller: &Spiller) -> usize {
+    let fan_in = spiller.options.fan_in.max(2);
+    let usual = spiller.options.with_packed(spiller.options.block_bytes()).max(SHORT);
+    let mut blocks: Vec<u64> =
+        runs.iter().map(|run| run.largest_block + run.largest_packed).collect();
+    blocks.sort_unstable_by(|a, b| b.cmp(a));
+    // Without records longer than a block there is nothing to add up.
+    if blocks.first().is_none_or(|largest| *largest <= usual) {
+        return fan_in;
+    }
+    let mut left = spiller.options.memory().saturating_sub(usual);
+    let fits = |block: &&u64| {
+        let is_there = **block <= left;
+        left = left.saturating_sub(**block);
+        is_there
+    };
+    let fitting = blocks.iter().take_while(fits).count();
+    // If all fit, the fan-in alone decides.
+    if fitting == runs.len() { fan_in } else { fitting.clamp(2, fan_in) }
 }
 
 /// The greatest power of `fan_in` below `runs`: what one pass must leave.

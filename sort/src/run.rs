@@ -24,8 +24,10 @@ pub(crate) struct Run {
     pub(crate) records: u64,
     pub(crate) raw_bytes: u64,
     pub(crate) stored_bytes: u64,
-    /// The largest body, as it is in memory: what a reader must hold.
+    /// The largest body, as it is in memory.
     pub(crate) largest_block: u64,
+    /// The largest body that is packed, as it is in the file.
+    pub(crate) largest_packed: u64,
 }
 
 /// Writes one run. Dropped before [`RunWriter::finish`], it takes its file with it.
@@ -62,13 +64,13 @@ impl RunWriter {
             raw_bytes: 0,
             stored_bytes: 0,
             largest_block: 0,
+            largest_packed: 0,
         };
         let compression = spiller.options.compression;
         let mut block_bytes = spiller.options.block_bytes();
-        let forms = if compression == BlockCompression::None { 1 } else { 2 };
-        let mut taken = block_bytes * forms;
-        // Where the memory is not there, a block is one record.
-        if !spiller.account.take(taken) {
+        let mut taken = spiller.options.with_packed(block_bytes);
+        // Where the memory is not there, each record is a block and is written from where it is.
+        if !spiller.account.take_reserved(taken) {
             (block_bytes, taken) = (0, 0);
         }
         let block_bytes = block_bytes as usize;
@@ -92,7 +94,10 @@ impl RunWriter {
     #[inline]
     pub(crate) fn append(&mut self, record: &[u8], spiller: &mut Spiller) -> Result<(), SortError> {
         if self.block.len() - HEAD + record.len() > self.block_bytes {
-            self.make_room(record.len(), spiller)?;
+            self.flush(spiller)?;
+            if record.len() > self.block_bytes {
+                return self.write_alone(record, spiller);
+            }
         }
         self.block.extend_from_slice(record);
         self.records += 1;
@@ -119,8 +124,7 @@ impl RunWriter {
     #[cold]
     fn make_room(&mut self, bytes: usize, spiller: &mut Spiller) -> Result<(), SortError> {
         self.flush(spiller)?;
-        let forms = if self.compression == BlockCompression::None { 1 } else { 2 };
-        let needed = bytes as u64 * forms;
+        let needed = spiller.options.with_packed(bytes as u64);
         if needed > self.taken {
             spiller.account.take_beyond(needed - self.taken);
             self.taken = needed;
@@ -128,29 +132,48 @@ impl RunWriter {
         Ok(())
     }
 
+    /// Writes a record that is longer than a block from where it is, without a copy.
+    #[cold]
+    fn write_alone(&mut self, record: &[u8], spiller: &Spiller) -> Result<(), SortError> {
+        spiller.check_cancel()?;
+        let head = block::head_of_one(record, self.identity());
+        self.writer.write(&head)?;
+        self.writer.write(record)?;
+        self.records = 1;
+        self.count(record.len() as u64, (HEAD + record.len()) as u64);
+        Ok(())
+    }
+
+    fn identity(&self) -> Identity {
+        Identity { sorter: self.run.sorter, run: self.run.number, block: self.run.blocks }
+    }
+
+    /// Counts the block that was written, of `self.records` records.
+    fn count(&mut self, raw: u64, stored: u64) {
+        self.run.stored_bytes += stored;
+        self.run.raw_bytes += raw;
+        self.run.largest_block = self.run.largest_block.max(raw);
+        if stored < raw + HEAD as u64 {
+            self.run.largest_packed = self.run.largest_packed.max(stored - HEAD as u64);
+        }
+        self.run.records += u64::from(self.records);
+        self.run.blocks += 1;
+        self.records = 0;
+    }
+
     fn flush(&mut self, spiller: &mut Spiller) -> Result<(), SortError> {
         if self.records == 0 {
             return Ok(());
         }
         spiller.check_cancel()?;
-        let identity =
-            Identity { sorter: self.run.sorter, run: self.run.number, block: self.run.blocks };
-        let body = (self.block.len() - HEAD) as u64;
-        let bytes = block::seal(
-            &mut self.block,
-            &mut self.packed,
-            self.records,
-            self.compression,
-            identity,
-        );
+        let identity = self.identity();
+        let raw = (self.block.len() - HEAD) as u64;
+        let (block, packed) = (&mut self.block, &mut self.packed);
+        let bytes = block::seal(block, packed, self.records, self.compression, identity);
         self.writer.write(bytes)?;
-        self.run.stored_bytes += bytes.len() as u64;
-        self.run.raw_bytes += body;
-        self.run.largest_block = self.run.largest_block.max(body);
-        self.run.records += u64::from(self.records);
-        self.run.blocks += 1;
-        self.records = 0;
+        let stored = bytes.len() as u64;
         self.block.truncate(HEAD);
+        self.count(raw, stored);
         Ok(())
     }
 

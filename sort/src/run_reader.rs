@@ -43,11 +43,9 @@ impl RunReader {
             .open(FileRole::SortRun, &name)
             .map_err(|error| missing_or_failed(&name, 0, error))?;
         let open = OpenFile::count(&spiller.files);
-        let forms =
-            if spiller.options.compression == crate::BlockCompression::None { 1 } else { 2 };
-        let taken = run.largest_block * forms;
+        let taken = run.largest_block + run.largest_packed;
         // The block bytes were chosen so that this fits; a single long record may go beyond.
-        if !spiller.account.take(taken) {
+        if !spiller.account.take_reserved(taken) {
             spiller.account.take_beyond(taken);
         }
         let left = run.records;
@@ -172,8 +170,8 @@ impl RunReader {
         let identity = Identity { sorter: run.sorter, run: run.number, block: self.next_block };
         let is_last = self.next_block + 1 == run.blocks;
         let wanted = head.stored as usize + if is_last { 0 } else { HEAD };
-        // A raw run has one buffer, in turns the one and the other; a packed run has two.
-        let free = if self.stored.capacity() == 0 { &mut self.raw } else { &mut self.stored };
+        // A raw block is read to where it stays; a packed one is unpacked from beside it.
+        let free = if head.is_raw() { &mut self.raw } else { &mut self.stored };
         let mut stored = std::mem::take(free);
         stored.resize(wanted, 0);
         self.read_at(self.offset, &mut stored)?;
@@ -184,7 +182,9 @@ impl RunReader {
         }
         block::open(&head, &mut stored, &mut self.raw, identity)
             .map_err(|what| self.damaged(what))?;
-        self.stored = stored;
+        if !head.is_raw() {
+            self.stored = stored;
+        }
         self.offset += wanted as u64;
         self.next_block += 1;
         self.left_in_block = head.records;

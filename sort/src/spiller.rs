@@ -84,7 +84,11 @@ impl Spiller {
     pub(crate) fn new(options: SorterOptions) -> Self {
         Self {
             rules: Rules::of(&options),
-            account: Account::new(&options.budget, options.memory()),
+            account: Account::new(
+                &options.budget,
+                options.memory(),
+                options.with_packed(options.block_bytes()),
+            ),
             stats: SortStats::default(),
             files: Arc::default(),
             identity: draw_identity(),

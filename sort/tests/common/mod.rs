@@ -1,6 +1,12 @@
 //! What the tests of this folder share: sorters over a store in memory, and drained results.
 
-#![allow(dead_code, missing_docs, unreachable_pub, reason = "each test file uses a part of it")]
+#![allow(
+    dead_code,
+    missing_docs,
+    unreachable_pub,
+    clippy::unwrap_used,
+    reason = "each test file uses a part of it"
+)]
 
 use std::sync::Arc;
 
