@@ -12,9 +12,21 @@ mod promises;
 mod tidy;
 mod tree;
 
+use std::process::ExitCode;
+
 use anyhow::{Context, Result, bail};
 
-fn main() -> Result<()> {
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<()> {
     match std::env::args().nth(1).as_deref() {
         Some("tidy") => tidy_all(),
         Some("list") => {
