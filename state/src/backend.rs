@@ -5,6 +5,7 @@
 //! canonical bytes. Left out on purpose: timers, which are [`crate::TimerService`]'s.
 
 mod access;
+mod durable;
 mod engine;
 
 use std::any::Any;
@@ -22,6 +23,7 @@ use crate::entry_key::EntryKey;
 use crate::handle::StateDescriptor;
 use crate::heap::{CurrentKey, Cut, HeapTable};
 use crate::slot::{AnySlot, Body, Meta, Slot};
+use crate::snapshot::RestoredStates;
 use crate::store::ByteStore;
 use crate::store_key::StateId;
 use crate::{StateCounters, StateError, TtlClock};
@@ -59,6 +61,9 @@ pub struct KeyedStateBackend {
     engine: Engine,
     clock: Arc<dyn Clock>,
     watermark: Timestamp,
+    operator: String,
+    /// Restored states that no handle has declared yet.
+    restored: RestoredStates,
 }
 
 impl KeyedStateBackend {
@@ -74,7 +79,7 @@ impl KeyedStateBackend {
     #[must_use]
     pub fn one_key() -> Self {
         let groups = KeyGroups::all(MaxParallelism::DEFAULT);
-        Self::with_engine(groups, Engine::Cached(CachedEngine::new(None, 1)))
+        Self::with_engine(groups, Engine::Cached(Box::new(CachedEngine::new(None, 1))))
     }
 
     /// State in a byte store, behind a write-back cache of `cache_entries` keys; 0 turns it off, and
@@ -83,7 +88,8 @@ impl KeyedStateBackend {
     /// Source: FLIP-325.
     #[must_use]
     pub fn over(store: Box<dyn ByteStore>, groups: KeyGroups, cache_entries: usize) -> Self {
-        Self::with_engine(groups, Engine::Cached(CachedEngine::new(Some(store), cache_entries)))
+        let engine = CachedEngine::new(Some(store), cache_entries);
+        Self::with_engine(groups, Engine::Cached(Box::new(engine)))
     }
 
     fn with_engine(groups: KeyGroups, engine: Engine) -> Self {
@@ -97,6 +103,8 @@ impl KeyedStateBackend {
             engine,
             clock: Arc::new(SystemClock::default()),
             watermark: Timestamp::MIN,
+            operator: String::new(),
+            restored: RestoredStates::default(),
         }
     }
 
@@ -104,6 +112,13 @@ impl KeyedStateBackend {
     #[must_use]
     pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
+        self
+    }
+
+    /// Sets the operator's uid, which snapshots carry: a restore takes only those of its own.
+    #[must_use]
+    pub fn with_operator(mut self, uid: impl Into<String>) -> Self {
+        self.operator = uid.into();
         self
     }
 
@@ -228,7 +243,11 @@ impl KeyedStateBackend {
             Engine::Heap(cut) => Body::Heap(HeapTable::<C>::new(*cut)),
             Engine::Cached(_) => Body::Cached(Vec::new()),
         };
-        self.slots.push(Box::new(Slot { meta, body }));
+        let mut slot: Box<dyn AnySlot> = Box::new(Slot { meta, body });
+        if let Some(restored) = self.restored.claim(id) {
+            slot.adopt(restored, self.engine.link())?;
+        }
+        self.slots.push(slot);
         self.by_name.insert(name, self.slots.len() - 1);
         Ok(self.slots.len() - 1)
     }

@@ -14,8 +14,13 @@ pub(crate) type Emit<'a> = &'a mut dyn FnMut(&[u8], Option<&dyn Fn(&mut Vec<u8>)
 
 /// The content of one state for one key and namespace.
 pub(crate) trait Cell: Default + Clone + Send + 'static {
+    /// What each entry holds.
+    type Value: Record;
+
     /// The schema of the values.
-    fn schema() -> Schema;
+    fn schema() -> Schema {
+        Self::Value::schema()
+    }
 
     /// Reads the cell of the reader's key and namespace, or what of it must be read at once.
     fn fetch(reader: &mut Reader<'_>) -> Result<Self, StateError>;
@@ -44,9 +49,7 @@ impl<V> Default for One<V> {
 }
 
 impl<V: Record + Clone> Cell for One<V> {
-    fn schema() -> Schema {
-        V::schema()
-    }
+    type Value = V;
 
     fn fetch(reader: &mut Reader<'_>) -> Result<Self, StateError> {
         reader.get(&[]).map(Self)

@@ -5,6 +5,8 @@
 
 use element::{CodecError, SchemaError};
 
+use crate::SnapshotError;
+
 /// A byte store that could not do what it was asked.
 #[derive(Debug, thiserror::Error)]
 #[error("state store cannot {operation}")]
@@ -96,6 +98,9 @@ pub enum StateError {
         /// What was asked.
         what: &'static str,
     },
+    /// A snapshot could not be written or read.
+    #[error(transparent)]
+    Snapshot(#[from] SnapshotError),
     /// The store beneath failed.
     #[error("state could not be kept")]
     Store(#[from] StoreFailure),

@@ -33,8 +33,10 @@ mod link;
 mod list;
 mod map;
 mod map_cell;
+mod migrate;
 mod reducing;
 mod slot;
+mod snapshot;
 mod sorted;
 mod store;
 mod store_key;
@@ -50,9 +52,13 @@ pub use handle::{StateDescriptor, StateKind};
 pub use list::ListState;
 pub use map::MapState;
 pub use reducing::ReducingState;
+pub use snapshot::{
+    NonRestored, PendingSnapshot, RestoredSnapshot, SnapshotEntry, SnapshotError, SnapshotHandle,
+    SnapshotHeader, SnapshotReader, SnapshotSource, StateHeader, check_restorable,
+};
 pub use store::{
-    BulkLoad, ByteStore, ByteStoreFactory, MemoryByteStore, StoreContext, StoreSnapshot, Visit,
-    WriteBatch,
+    BulkLoad, ByteStore, ByteStoreFactory, FjallByteStore, MemoryByteStore, StoreContext,
+    StoreSnapshot, Visit, WriteBatch,
 };
 pub use timers::{Timer, TimerKind, TimerService};
 pub use ttl::{TtlClock, TtlConfig, TtlUpdate, TtlVisibility};

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use element::{CodecError, Record, Schema};
+use element::{CodecError, Record};
 
 use crate::StateError;
 use crate::cell::{Cell, Emit};
@@ -166,9 +166,7 @@ pub(crate) enum Verdict {
 }
 
 impl<V: Record + Clone> Cell for MapCell<V> {
-    fn schema() -> Schema {
-        V::schema()
-    }
+    type Value = V;
 
     /// Nothing is read yet: the map's entries are, as they are asked for.
     fn fetch(_: &mut Reader<'_>) -> Result<Self, StateError> {

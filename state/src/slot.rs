@@ -7,12 +7,15 @@ use std::sync::Arc;
 
 use element::{KeyHash, Schema};
 
-use crate::TtlConfig;
 use crate::cell::Cell;
-use crate::handle::StateKind;
+use crate::handle::{StateDescriptor, StateKind};
 use crate::heap::HeapTable;
+use crate::link::StoreLink;
+use crate::migrate;
+use crate::snapshot::{FrozenSlot, FrozenTable, Restored};
 use crate::store::WriteBatch;
 use crate::store_key::{StateId, StoreKey};
+use crate::{StateError, TtlConfig};
 
 /// What a state is called and what it holds.
 #[derive(Clone, Debug)]
@@ -22,6 +25,17 @@ pub(crate) struct Meta {
     pub(crate) kind: StateKind,
     pub(crate) schema: Schema,
     pub(crate) ttl: Option<TtlConfig>,
+}
+
+impl Meta {
+    pub(crate) fn descriptor(&self) -> StateDescriptor {
+        StateDescriptor {
+            name: self.name.to_string(),
+            kind: self.kind,
+            schema: self.schema.clone(),
+            ttl: self.ttl,
+        }
+    }
 }
 
 /// One state of a backend.
@@ -95,6 +109,13 @@ pub(crate) trait AnySlot: Any + Send {
     /// Forgets the cells of a cached key.
     fn forget(&mut self, index: u32);
 
+    /// Shares the table of a state in memory with a snapshot.
+    fn freeze(&mut self) -> Option<Box<dyn FrozenSlot>>;
+
+    /// Takes over what was restored for this state, read by its old schema if that differs.
+    fn adopt(&mut self, restored: Restored, link: Option<&mut StoreLink>)
+    -> Result<(), StateError>;
+
     /// The number of entries in memory.
     fn len(&self) -> usize;
 }
@@ -131,6 +152,20 @@ impl<C: Cell> AnySlot for Slot<C> {
             cells.plain = None;
             cells.spaced.clear();
         }
+    }
+
+    fn freeze(&mut self) -> Option<Box<dyn FrozenSlot>> {
+        let Body::Heap(table) = &mut self.body else { return None };
+        let shards = table.share().into_iter().map(Some).collect();
+        Some(Box::new(FrozenTable { meta: self.meta.clone(), shards }))
+    }
+
+    fn adopt(
+        &mut self,
+        restored: Restored,
+        link: Option<&mut StoreLink>,
+    ) -> Result<(), StateError> {
+        migrate::adopt(self, restored, link)
     }
 
     fn len(&self) -> usize {

@@ -6,6 +6,8 @@
 //!
 //! Left out on purpose: durability of single writes. What must survive a crash is in snapshots.
 
+mod background;
+mod fjall;
 mod memory;
 mod write_batch;
 
@@ -16,6 +18,7 @@ use std::sync::Arc;
 
 use element::{MemoryBudget, SubtaskIndex};
 
+pub use self::fjall::FjallByteStore;
 pub use memory::MemoryByteStore;
 pub use write_batch::WriteBatch;
 

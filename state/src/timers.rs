@@ -15,6 +15,7 @@
 //!
 //! Left out on purpose: calling anybody. The runtime pops what is due and calls the function.
 
+mod entries;
 mod queue;
 
 use element::{KeyHash, Timestamp};

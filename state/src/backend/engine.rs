@@ -8,14 +8,24 @@ use crate::heap::{CurrentKey, Cut};
 use crate::link::StoreLink;
 use crate::slot::AnySlot;
 use crate::sorted::SortedPhase;
-use crate::store::{ByteStore, WriteBatch};
+use crate::store::{ByteStore, StoreSnapshot, WriteBatch};
 use crate::{StateCounters, StoreFailure};
 
 /// How a backend keeps its cells.
 #[derive(Debug)]
 pub(crate) enum Engine {
     Heap(Cut),
-    Cached(CachedEngine),
+    Cached(Box<CachedEngine>),
+}
+
+impl Engine {
+    /// The way to the store, if there may be one.
+    pub(crate) fn link(&mut self) -> Option<&mut StoreLink> {
+        match self {
+            Self::Heap(_) => None,
+            Self::Cached(engine) => Some(&mut engine.link),
+        }
+    }
 }
 
 /// The cache of a backend over a store, or over nothing.
@@ -142,6 +152,22 @@ impl CachedEngine {
             return Ok(());
         }
         self.write_all(slots)
+    }
+
+    /// The store's view, with all changes in it.
+    pub(crate) fn snapshot(
+        &mut self,
+        slots: &mut [Box<dyn AnySlot>],
+    ) -> Result<Box<dyn StoreSnapshot>, StateError> {
+        if self.link.phase.is_some() {
+            let what = "a snapshot within sorted input";
+            return Err(StateError::NotSupported { backend: "disk-backed", what });
+        }
+        self.write_all(slots)?;
+        match &self.link.store {
+            Some(store) => Ok(store.snapshot()?),
+            None => Err(StateError::NotSupported { backend: "one-key", what: "snapshots" }),
+        }
     }
 
     fn write_all(&mut self, slots: &mut [Box<dyn AnySlot>]) -> Result<(), StateError> {

@@ -1,0 +1,164 @@
+//! Snapshots and restores of a backend, and the states that wait to be declared.
+
+use element::{KeyGroups, Timestamp};
+
+use super::KeyedStateBackend;
+use super::engine::Engine;
+use crate::snapshot::{
+    PendingBody, PendingSnapshot, RestoredSnapshot, SnapshotHeader, SnapshotReader, SnapshotSource,
+    StateHeader, open_all,
+};
+use crate::store::{BulkLoad, WriteBatch};
+use crate::store_key::StoreKey;
+use crate::timers::TimerService;
+use crate::{StateError, TtlClock};
+
+/// Bytes of restored entries that are handed to a store at once.
+const RESTORE_BYTES: usize = 1 << 20;
+
+impl KeyedStateBackend {
+    /// A consistent view of all state and of `timers`, to be written on any thread while processing
+    /// goes on. Memory is shared and copied where it changes; a store is flushed and gives a view of
+    /// its own.
+    ///
+    /// # Errors
+    ///
+    /// [`StateError::NotSupported`] for one-key state and within sorted input; [`StateError::Store`].
+    pub fn snapshot(&mut self, timers: &TimerService) -> Result<PendingSnapshot, StateError> {
+        let now = (self.now(TtlClock::ProcessingTime), self.watermark);
+        let header = self.snapshot_header();
+        let body = match &mut self.engine {
+            Engine::Heap(cut) => PendingBody::Heap {
+                cut: *cut,
+                slots: self.slots.iter_mut().filter_map(|slot| slot.freeze()).collect(),
+                unclaimed: self.restored.entries(),
+            },
+            Engine::Cached(engine) => PendingBody::Store(engine.snapshot(&mut self.slots)?),
+        };
+        Ok(PendingSnapshot { header, timers: timers.entries(), body, now })
+    }
+
+    fn snapshot_header(&self) -> SnapshotHeader {
+        let declared = self.slots.iter().map(|slot| {
+            let meta = slot.meta();
+            StateHeader { descriptor: meta.descriptor(), id: meta.id }
+        });
+        let mut states: Vec<_> = declared.chain(self.restored.headers().cloned()).collect();
+        states.sort_by(|a, b| a.descriptor.name.cmp(&b.descriptor.name));
+        let (operator, groups) = (self.operator.clone(), self.groups);
+        SnapshotHeader { operator, groups, watermark: self.watermark, states }
+    }
+
+    /// Takes over what `sources` hold for the key groups of this backend, timers included. Its own
+    /// state must be empty. Snapshots of any backend and parallelism will do; those that hold none of
+    /// its groups are not opened.
+    ///
+    /// Reads the blocks of its hash range once; a store gets them as one bulk load.
+    ///
+    /// # Errors
+    ///
+    /// [`StateError::Snapshot`] for files that are missing, damaged or foreign; [`StateError::Schema`]
+    /// and [`StateError::KindChanged`] for states that are declared already and do not fit.
+    pub fn restore(
+        &mut self,
+        timers: &mut TimerService,
+        sources: &[SnapshotSource],
+    ) -> Result<RestoredSnapshot, StateError> {
+        let readers = open_all(sources, self.groups, &self.operator)?;
+        let mut report =
+            RestoredSnapshot { watermark: Timestamp::MIN, entries: 0, states: Vec::new() };
+        for reader in &readers {
+            self.restored.announce(reader.header(), reader.name())?;
+        }
+        let watermarks = readers.iter().map(|reader| reader.header().watermark);
+        report.watermark = watermarks.min().unwrap_or(Timestamp::MIN);
+        report.states = self.restored.headers().map(|state| state.descriptor.clone()).collect();
+        self.watermark = self.watermark.max(report.watermark);
+        report.entries = match self.engine {
+            Engine::Heap(_) => self.restore_heap(timers, &readers)?,
+            Engine::Cached(_) => self.restore_store(timers, &readers)?,
+        };
+        for slot in &mut self.slots {
+            if let Some(restored) = self.restored.claim(slot.meta().id) {
+                slot.adopt(restored, self.engine.link())?;
+            }
+        }
+        Ok(report)
+    }
+
+    /// Forgets restored states that no handle has declared: the program has them no more.
+    pub fn leave_out_unclaimed(&mut self) {
+        self.restored.clear();
+    }
+
+    fn restore_heap(
+        &mut self,
+        timers: &mut TimerService,
+        readers: &[SnapshotReader],
+    ) -> Result<u64, StateError> {
+        let mut entries = 0;
+        let restored = &mut self.restored;
+        for reader in readers {
+            for_each_own(reader, self.groups, &mut |parts, key, value| {
+                entries += 1;
+                if !timers.restore(&parts) {
+                    restored.keep(parts.state, key, value);
+                }
+                Ok(())
+            })?;
+        }
+        Ok(entries)
+    }
+
+    fn restore_store(
+        &mut self,
+        timers: &mut TimerService,
+        readers: &[SnapshotReader],
+    ) -> Result<u64, StateError> {
+        let not_supported =
+            StateError::NotSupported { backend: "one-key", what: "restoring a snapshot" };
+        let Engine::Cached(engine) = &mut self.engine else { return Err(not_supported) };
+        let Some(store) = &mut engine.link.store else { return Err(not_supported) };
+        let mut load = store.bulk_load()?;
+        let (mut entries, mut batch) = (0, WriteBatch::new());
+        for reader in readers {
+            for_each_own(reader, self.groups, &mut |parts, key, value| {
+                entries += 1;
+                if !timers.restore(&parts) {
+                    batch.put(key, value);
+                }
+                if batch.bytes() >= RESTORE_BYTES {
+                    match &mut load {
+                        Some(load) => load.write(std::mem::take(&mut batch))?,
+                        None => store.write(&std::mem::take(&mut batch))?,
+                    }
+                }
+                Ok(())
+            })?;
+        }
+        match load {
+            Some(mut load) => {
+                load.write(batch)?;
+                BulkLoad::finish(load)?;
+            }
+            None => store.write(&batch)?,
+        }
+        Ok(entries)
+    }
+}
+
+/// Takes an entry: its key taken apart, its key, its value.
+type VisitEntry<'a> = &'a mut dyn FnMut(StoreKey<'_>, &[u8], &[u8]) -> Result<(), StateError>;
+
+/// Visits the entries of a snapshot whose keys belong to `groups`.
+fn for_each_own(
+    reader: &SnapshotReader,
+    groups: KeyGroups,
+    visit: VisitEntry<'_>,
+) -> Result<(), StateError> {
+    let Some(hashes) = groups.hash_range() else { return Ok(()) };
+    reader.scan(&hashes, &mut |key, value| match StoreKey::parse(key) {
+        Some(parts) => visit(parts, key, value),
+        None => Err(reader.damaged("entry", 0).into()),
+    })
+}

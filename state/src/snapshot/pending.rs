@@ -1,0 +1,200 @@
+//! [`PendingSnapshot`]: a consistent view that is yet to be written, on any thread.
+//!
+//! Of memory it holds the shards of every table, which it lets go of one by one; of a store the
+//! store's own view. Timers are few and are copied when the snapshot is taken.
+
+use std::ops::ControlFlow;
+
+use element::{KeyHash, SpillStore, Timestamp};
+
+use super::writer::SnapshotWriter;
+use super::{SnapshotError, SnapshotHandle, SnapshotHeader};
+use crate::cell::Cell;
+use crate::handle::StateKind;
+use crate::heap::{Cut, SharedShard};
+use crate::slot::Meta;
+use crate::store::{StoreSnapshot, WriteBatch};
+use crate::store_key::{StateId, StoreKey, hash_of};
+use crate::{StateError, StoreFailure, TtlClock};
+
+/// A snapshot that was taken and is not yet written. Processing goes on meanwhile.
+#[derive(Debug)]
+pub struct PendingSnapshot {
+    pub(crate) header: SnapshotHeader,
+    /// Timers, by store key.
+    pub(crate) timers: WriteBatch,
+    pub(crate) body: Body,
+    /// Processing time and watermark at the snapshot: what has expired by then is left out.
+    pub(crate) now: (Timestamp, Timestamp),
+}
+
+#[derive(Debug)]
+pub(crate) enum Body {
+    Heap {
+        cut: Cut,
+        slots: Vec<Box<dyn FrozenSlot>>,
+        /// Restored entries of states that were not declared since, by store key.
+        unclaimed: WriteBatch,
+    },
+    Store(Box<dyn StoreSnapshot>),
+}
+
+/// The shards of one state's table.
+pub(crate) trait FrozenSlot: Send {
+    /// Adds the entries of one shard, in no order, and lets go of it.
+    fn emit(&mut self, shard: usize, batch: &mut WriteBatch);
+}
+
+impl std::fmt::Debug for dyn FrozenSlot {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("FrozenSlot")
+    }
+}
+
+pub(crate) struct FrozenTable<C> {
+    pub(crate) meta: Meta,
+    pub(crate) shards: Vec<Option<SharedShard<C>>>,
+}
+
+impl<C: Cell> FrozenSlot for FrozenTable<C> {
+    fn emit(&mut self, shard: usize, batch: &mut WriteBatch) {
+        let Some(shard) = self.shards.get_mut(shard).and_then(Option::take) else { return };
+        let state = self.meta.id;
+        for entry in &*shard.lock() {
+            let (key, namespace) = entry.key.parts();
+            let hash = KeyHash(entry.hash);
+            entry.cell.emit_all(&mut |map_key, value| {
+                let at = StoreKey { hash, key, state, namespace, map_key };
+                if let Some(encode) = value {
+                    batch.put_with(|out| at.push(out), encode);
+                }
+            });
+        }
+    }
+}
+
+impl PendingSnapshot {
+    /// What the snapshot says about itself.
+    #[must_use]
+    pub fn header(&self) -> &SnapshotHeader {
+        &self.header
+    }
+
+    /// Writes the snapshot: under a temporary name, then durable, then under `name`.
+    ///
+    /// # Errors
+    ///
+    /// [`StateError::Snapshot`] or [`StateError::Store`]; nothing is left under `name`, and what was
+    /// written under the temporary name is deleted as far as the store lets it.
+    pub fn write(self, store: &dyn SpillStore, name: &str) -> Result<SnapshotHandle, StateError> {
+        let Self { header, timers, body, now } = self;
+        let filter = Filter { header: &header, now };
+        let mut writer = SnapshotWriter::create(store, name, &header)?;
+        let written = match body {
+            Body::Heap { cut, slots, unclaimed } => {
+                write_heap(&mut writer, &filter, cut, slots, &unclaimed, &timers)
+                    .map_err(StateError::from)
+            }
+            Body::Store(snapshot) => write_store(&mut writer, &filter, snapshot.as_ref(), &timers),
+        };
+        match written {
+            Ok(()) => Ok(writer.finish()?),
+            Err(error) => {
+                writer.discard();
+                Err(error)
+            }
+        }
+    }
+}
+
+fn write_heap(
+    writer: &mut SnapshotWriter<'_>,
+    filter: &Filter<'_>,
+    cut: Cut,
+    mut slots: Vec<Box<dyn FrozenSlot>>,
+    unclaimed: &WriteBatch,
+    timers: &WriteBatch,
+) -> Result<(), SnapshotError> {
+    let mut batch = WriteBatch::new();
+    let (mut unclaimed, mut timers) = (unclaimed.iter().peekable(), timers.iter().peekable());
+    for shard in 0..cut.shards() {
+        batch.clear();
+        slots.iter_mut().for_each(|slot| slot.emit(shard, &mut batch));
+        let in_shard = |key: &[u8]| hash_of(key).is_none_or(|hash| cut.shard_of(hash.0) <= shard);
+        while let Some((key, value)) = unclaimed.next_if(|(key, _)| in_shard(key)) {
+            batch.put(key, value.unwrap_or_default());
+        }
+        while let Some((key, value)) = timers.next_if(|(key, _)| in_shard(key)) {
+            batch.put(key, value.unwrap_or_default());
+        }
+        batch.sort_from(0);
+        for (key, value) in batch.iter() {
+            filter.push(writer, key, value.unwrap_or_default())?;
+        }
+    }
+    Ok(())
+}
+
+fn write_store(
+    writer: &mut SnapshotWriter<'_>,
+    filter: &Filter<'_>,
+    snapshot: &dyn StoreSnapshot,
+    timers: &WriteBatch,
+) -> Result<(), StateError> {
+    let mut timers = timers.iter().peekable();
+    let mut failure = None;
+    let scanned: Result<(), StoreFailure> = snapshot.scan(&[], None, &mut |key, value| {
+        let mut push = || {
+            while let Some((timer, value)) = timers.next_if(|(timer, _)| *timer < key) {
+                writer.push(timer, value.unwrap_or_default())?;
+            }
+            filter.push(writer, key, value)
+        };
+        match push() {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => {
+                failure = Some(error);
+                ControlFlow::Break(())
+            }
+        }
+    });
+    scanned?;
+    failure.map_or(Ok(()), Err)?;
+    for (timer, value) in timers {
+        writer.push(timer, value.unwrap_or_default())?;
+    }
+    Ok(())
+}
+
+/// Leaves out what has expired, and what belongs to no state.
+struct Filter<'a> {
+    header: &'a SnapshotHeader,
+    now: (Timestamp, Timestamp),
+}
+
+impl Filter<'_> {
+    fn push(
+        &self,
+        writer: &mut SnapshotWriter<'_>,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<(), SnapshotError> {
+        let keep = StoreKey::parse(key).is_some_and(|key| self.keeps(key.state, value));
+        if keep { writer.push(key, value) } else { Ok(()) }
+    }
+
+    fn keeps(&self, state: StateId, value: &[u8]) -> bool {
+        if state.is_timers() {
+            return true;
+        }
+        let Some(state) = self.header.state(state) else { return false };
+        let Some(ttl) = state.descriptor.ttl else { return true };
+        // The elements of a list each have a stamp; they are cleaned up on access.
+        if state.descriptor.kind == StateKind::List {
+            return true;
+        }
+        let now = if ttl.clock == TtlClock::EventTime { self.now.1 } else { self.now.0 };
+        let stamp = value.first_chunk::<8>().map(|stamp| Timestamp(i64::from_le_bytes(*stamp)));
+        stamp.is_none_or(|stamp| !ttl.is_expired(stamp, now))
+    }
+}
