@@ -12,7 +12,7 @@ const ROLE: FileRole = FileRole::SortRun;
 
 /// Runs `check` over each kind of store.
 fn each(check: impl Fn(&dyn SpillStore)) {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().expect("a temporary directory");
     check(&DirectoryStore::new(directory.path().join("made/when/needed")));
     check(&MemoryStore::new());
     check(&FaultyStore::new(Arc::new(MemoryStore::new())));
@@ -26,7 +26,7 @@ fn put(store: &dyn SpillStore, name: &str, bytes: &[u8]) -> Result<(), StoreErro
 
 fn get(store: &dyn SpillStore, name: &str) -> Result<Vec<u8>, StoreError> {
     let reader = store.open(ROLE, name)?;
-    let mut bytes = vec![0; usize::try_from(reader.len()?).unwrap()];
+    let mut bytes = vec![0; usize::try_from(reader.len()?).expect("a small file")];
     reader.read_at(0, &mut bytes)?;
     Ok(bytes)
 }
