@@ -4,9 +4,9 @@
 //! ([`alignment`]). Each task has one gate an input and polls it until it says empty.
 //!
 //! Channels that had something are *hot* and polled in turn; those that had nothing are *cold* and
-//! looked at after every [`COLD_EVERY`] polls and before the gate says empty. So one busy channel
-//! among many costs about one poll an element, and no channel waits for more than a bounded number of
-//! elements of the others.
+//! looked at after as many elements as there are channels ([`COLD_EVERY`] at least) and before the
+//! gate says empty. So one busy channel among many costs two polls an element at most, and no channel
+//! waits for more than a bounded number of elements of the others.
 //!
 //! Left out on purpose: waiting. A channel wakes the task when it has something.
 
@@ -19,8 +19,8 @@ use element::{Barrier, Batch, CheckpointId, Control, RecordAttributes, StreamEle
 use crate::{ChannelEvent, ChannelReader, ChannelStatus, ReadError};
 use alignment::{Alignment, Arrival};
 
-/// Polls of hot channels between two looks at the cold ones.
-const COLD_EVERY: u32 = 64;
+/// Elements between two looks at the cold channels, at least.
+const COLD_EVERY: usize = 64;
 
 /// What an input has.
 #[derive(Clone, Debug, PartialEq)]
@@ -65,8 +65,8 @@ pub struct InputGate<T> {
     /// `hot` or in `cold`.
     hot: VecDeque<usize>,
     cold: Vec<usize>,
-    /// Polls of hot channels since the cold ones were looked at.
-    since_cold: u32,
+    /// Elements since the cold channels were looked at.
+    since_cold: usize,
     /// Events that follow from the last element, not given yet.
     pending: VecDeque<GateEvent<T>>,
 }
@@ -104,7 +104,7 @@ impl<T> InputGate<T> {
             if let Some(event) = self.pending.pop_front() {
                 return Ok(event);
             }
-            if self.since_cold >= COLD_EVERY {
+            if self.since_cold >= self.channels.len().max(COLD_EVERY) {
                 self.warm_all();
             }
             let Some(channel) = self.hot.pop_front() else {
