@@ -60,9 +60,9 @@ pub enum CodecError {
 
 /// Why a value written with one schema cannot be read with another.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{path}: cannot read {old} as {new}")]
+#[error("{}cannot read {old} as {new}", if path.is_empty() { String::new() } else { format!("{path}: ") })]
 pub struct SchemaError {
-    /// The field, from the outermost type inwards, separated by dots.
+    /// The field, from the outermost type inwards, separated by dots; empty for the whole value.
     pub path: String,
     /// The type as written.
     pub old: String,

@@ -183,10 +183,12 @@ impl Record for char {
 }
 
 /// Appends a length as `u32`. Longer values than 4 GiB are cut off by the caller's memory first.
+#[inline]
 fn encode_len(len: usize, out: &mut Vec<u8>) {
     u32::try_from(len).unwrap_or(u32::MAX).encode(out);
 }
 
+#[inline]
 fn decode_len(input: &mut &[u8]) -> Result<usize, CodecError> {
     u32::decode(input).map(|len| len as usize)
 }
@@ -194,6 +196,7 @@ fn decode_len(input: &mut &[u8]) -> Result<usize, CodecError> {
 impl Record for String {
     #[inline]
     fn encode(&self, out: &mut Vec<u8>) {
+        out.reserve(4 + self.len());
         encode_len(self.len(), out);
         out.extend_from_slice(self.as_bytes());
     }
