@@ -30,6 +30,7 @@ mod key_impls;
 mod memory;
 mod options;
 mod order;
+mod record_containers;
 mod record_impls;
 mod schema;
 mod schema_record;
