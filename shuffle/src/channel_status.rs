@@ -18,7 +18,7 @@ use element::{Control, RecordAttributes, Timestamp};
 
 /// What one channel has said of its records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Backlog {
+enum Phase {
     Unknown,
     Backlog,
     Live,
@@ -26,7 +26,7 @@ enum Backlog {
 
 #[derive(Clone, Copy, Debug)]
 struct Channel {
-    backlog: Backlog,
+    backlog: Phase,
     /// Its greatest watermark below the end of time, that of a phase included; `None`: none yet.
     watermark: Option<Timestamp>,
     /// It has sent [`Timestamp::MAX`]: it holds no time back.
@@ -51,7 +51,7 @@ impl Channel {
 pub struct ChannelStatus {
     channels: Vec<Channel>,
     /// What was sent last; unknown before the first.
-    backlog: Backlog,
+    backlog: Phase,
     /// The greatest watermark sent.
     watermark: Option<Timestamp>,
     idle: bool,
@@ -63,7 +63,7 @@ impl ChannelStatus {
     #[must_use]
     pub fn new(channels: usize) -> Self {
         let channel = Channel {
-            backlog: Backlog::Unknown,
+            backlog: Phase::Unknown,
             watermark: None,
             at_end_of_time: false,
             idle: false,
@@ -71,7 +71,7 @@ impl ChannelStatus {
         };
         Self {
             channels: vec![channel; channels],
-            backlog: Backlog::Unknown,
+            backlog: Phase::Unknown,
             watermark: None,
             idle: false,
             ended: false,
@@ -126,9 +126,9 @@ impl ChannelStatus {
     #[must_use]
     pub fn is_backlog(&self) -> Option<bool> {
         match self.backlog {
-            Backlog::Unknown => None,
-            Backlog::Backlog => Some(true),
-            Backlog::Live => Some(false),
+            Phase::Unknown => None,
+            Phase::Backlog => Some(true),
+            Phase::Live => Some(false),
         }
     }
 
@@ -142,11 +142,11 @@ impl ChannelStatus {
         let all_ended = self.all_ended();
         let watermark = self.combined_watermark().max(self.watermark);
         let backlog = self.combined_backlog();
-        if backlog != self.backlog && backlog != Backlog::Unknown {
+        if backlog != self.backlog && backlog != Phase::Unknown {
             self.backlog = backlog;
             out(Control::Attributes(match backlog {
-                Backlog::Backlog => RecordAttributes::BACKLOG,
-                Backlog::Live | Backlog::Unknown => RecordAttributes::live(watermark),
+                Phase::Backlog => RecordAttributes::BACKLOG,
+                Phase::Live | Phase::Unknown => RecordAttributes::live(watermark),
             }));
         }
         let watermark = if self.is_end_of_time() { Some(Timestamp::MAX) } else { watermark };
@@ -166,17 +166,17 @@ impl ChannelStatus {
     }
 
     /// Unknown only as long as nothing can be said.
-    fn combined_backlog(&self) -> Backlog {
+    fn combined_backlog(&self) -> Phase {
         let mut open = self.channels.iter().filter(|status| !status.ended);
-        if open.clone().any(|status| status.backlog == Backlog::Backlog) {
-            return Backlog::Backlog;
+        if open.clone().any(|status| status.backlog == Phase::Backlog) {
+            return Phase::Backlog;
         }
-        if open.any(|status| status.backlog == Backlog::Unknown) {
+        if open.any(|status| status.backlog == Phase::Unknown) {
             // Silence; and a `true` that was sent stands until everyone has reported.
             return self.backlog;
         }
-        let nobody_spoke = self.channels.iter().all(|status| status.backlog == Backlog::Unknown);
-        if nobody_spoke { self.backlog } else { Backlog::Live }
+        let nobody_spoke = self.channels.iter().all(|status| status.backlog == Phase::Unknown);
+        if nobody_spoke { self.backlog } else { Phase::Live }
     }
 
     /// Below the end of time; `None` if a channel that counts has no watermark yet.
@@ -201,7 +201,7 @@ impl ChannelStatus {
 
 impl Channel {
     fn attributes(&mut self, attributes: RecordAttributes) {
-        self.backlog = if attributes.is_backlog { Backlog::Backlog } else { Backlog::Live };
+        self.backlog = if attributes.is_backlog { Phase::Backlog } else { Phase::Live };
         match attributes.watermark {
             Some(Timestamp::MAX) => self.at_end_of_time = true,
             // The watermark of the phase counts as the channel's own from here on: nobody waits for

@@ -82,10 +82,10 @@ fn a_partition_is_one_data_file_and_one_index_file() {
 /// T15, T18: the sort variant leaves in regions, the hash variant block by block; both give the same.
 #[test]
 fn the_variant_is_chosen_by_the_number_of_consumers() {
-    for (subpartitions, sorts) in [(63, false), (64, true)] {
+    for (subpartitions, sorts, memory) in [(63, false, 8 << 20), (64, true, 1 << 20)] {
         let (_, shuffle) = in_memory();
         let service: Arc<dyn ShuffleService> = Arc::new(shuffle);
-        let writer = write_numbers(service.as_ref(), subpartitions, 300_000, &options(1 << 20, 64));
+        let writer = write_numbers(service.as_ref(), subpartitions, 300_000, &options(memory, 64));
         let writer = writer.expect("written");
         assert_eq!(writer.sorts(), sorts);
         if sorts {

@@ -277,10 +277,12 @@ fn an_idle_channel_in_backlog_stays_in_backlog() {
     );
 }
 
+/// Backlog, greatest watermark below the end, at the end of time, idle, ended.
+type ModelChannel = (Option<bool>, Option<i64>, bool, bool, bool);
+
 #[derive(Clone, Debug)]
 struct Model {
-    /// Backlog, greatest watermark below the end, at the end of time, idle, ended.
-    channels: Vec<(Option<bool>, Option<i64>, bool, bool, bool)>,
+    channels: Vec<ModelChannel>,
     backlog: Option<bool>,
     watermark: Option<i64>,
 }

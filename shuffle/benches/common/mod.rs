@@ -1,0 +1,64 @@
+//! Two ways to do the same, timed in turns in one process; the ratio is the figure.
+//!
+//! `SLACKWATER_BENCH_SMOKE=1` makes everything tiny, to see that it runs.
+
+use std::time::{Duration, Instant};
+
+/// Whether sizes are to be tiny.
+pub fn is_smoke() -> bool {
+    std::env::var_os("SLACKWATER_BENCH_SMOKE").is_some_and(|value| value == "1")
+}
+
+/// `full`, or a thousandth of it.
+pub fn scaled(full: u64) -> u64 {
+    if is_smoke() { (full / 1_000).max(1) } else { full }
+}
+
+/// The generator's mixing function.
+pub fn mix(x: u64) -> u64 {
+    let mut z = x.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}
+
+/// Runs both in turns and prints rates and ratios. Both give a checksum, which must be equal.
+pub fn compare(
+    shape: &str,
+    records: u64,
+    record_bytes: u64,
+    mut ours: impl FnMut() -> u64,
+    mut reference: impl FnMut() -> u64,
+) {
+    let turns = if is_smoke() { 1 } else { 7 };
+    let (mut times, mut ratios) = (Vec::new(), Vec::new());
+    for _ in 0..turns {
+        let (ours, ours_sum) = timed(&mut ours);
+        let (reference, reference_sum) = timed(&mut reference);
+        assert_eq!(ours_sum, reference_sum, "{shape}: both do the same work");
+        ratios.push(reference.as_secs_f64() / ours.as_secs_f64());
+        times.push((ours, reference));
+    }
+    times.sort_unstable();
+    ratios.sort_unstable_by(f64::total_cmp);
+    let (ours, reference) = times[times.len() / 2];
+    let rate = |time: Duration| records as f64 / 1e6 / time.as_secs_f64();
+    let bytes = |time: Duration| rate(time) * record_bytes as f64 / 1e3;
+    println!(
+        "{shape}: ours {:.1} M/s ({:.2} GB/s), reference {:.1} M/s ({:.2} GB/s), \
+         ratio min {:.2} median {:.2} max {:.2}",
+        rate(ours),
+        bytes(ours),
+        rate(reference),
+        bytes(reference),
+        ratios[0],
+        ratios[ratios.len() / 2],
+        ratios[ratios.len() - 1],
+    );
+}
+
+fn timed(run: &mut impl FnMut() -> u64) -> (Duration, u64) {
+    let start = Instant::now();
+    let sum = run();
+    (start.elapsed(), sum)
+}
