@@ -153,3 +153,32 @@ fn literal(expression: &Expr) -> Option<i128> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ranks_of(source: &str) -> Vec<String> {
+        let input = syn::parse_str(source).expect("a type");
+        let input = Input::read(input, "key", TRAIT).expect("a type that can be a key");
+        let Shape::Enum(variants) = input.shape else { return Vec::new() };
+        ranks(&variants).expect("literal discriminants").iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn variants_rank_by_discriminant_as_derived_order_does() {
+        assert_eq!(ranks_of("enum E { A, B(u8), C }"), ["0u8", "1u8", "2u8"]);
+        assert_eq!(ranks_of("enum E { A = 5, B = -1, C, D = 2 }"), ["3u8", "0u8", "1u8", "2u8"]);
+    }
+
+    #[test]
+    fn more_variants_than_a_byte_holds_take_two() {
+        let source = |count: usize| {
+            let variants: Vec<String> = (0..count).map(|n| format!("V{n}")).collect();
+            format!("enum E {{ {} }}", variants.join(", "))
+        };
+        assert_eq!(ranks_of(&source(256)).last().map(String::as_str), Some("255u8"));
+        let wide = ranks_of(&source(257));
+        assert_eq!((wide[0].as_str(), wide[256].as_str()), ("0u16", "256u16"));
+    }
+}

@@ -60,7 +60,7 @@ pub(crate) fn check_empty(done: usize) -> Result<(), CodecError> {
 /// A value that can be written as bytes and read back.
 ///
 /// Implemented for the numbers, `bool`, `char`, `String`, tuples, `Option`, `Vec`, arrays, `Box`,
-/// maps and [`crate::Timestamp`]; made for own types by `#[derive(Record)]`; types that only have
+/// maps, sets, `VecDeque`, `Arc<str>`, `Duration` and [`crate::Timestamp`]; made for own types by `#[derive(Record)]`; types that only have
 /// serde travel inside [`crate::Serde`].
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot travel between tasks: it is not a `Record`",

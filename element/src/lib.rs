@@ -32,6 +32,7 @@ mod options;
 mod order;
 mod record_containers;
 mod record_impls;
+mod record_std;
 mod schema;
 mod schema_record;
 mod scope;

@@ -1,7 +1,9 @@
 //! Records of every shape: they read back as they were written, and damaged bytes are errors.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::fmt::Debug;
+use std::sync::Arc;
+use std::time::Duration;
 
 use derive::Record;
 use element::{
@@ -170,4 +172,27 @@ fn a_value_prints_as_json() {
     check(&Shape::Group { parts: vec![Shape::Point] }, r#"{"Group":{"parts":["Point"]}}"#);
     check(&Serde(258_u32), r#""8202""#);
     assert_eq!(Value::Unsigned(u128::MAX).to_json(), u128::MAX.to_string());
+}
+
+#[test]
+fn sets_queues_shared_text_and_durations_are_records() {
+    #[track_caller]
+    fn check<T: Record + PartialEq + Debug>(value: T) {
+        let bytes = encode_to_vec(&value);
+        assert_eq!(decode_exact::<T>(&bytes).unwrap(), value);
+        let dynamic = T::schema().decode_value(&mut bytes.as_slice()).unwrap();
+        assert_eq!(T::from_value(dynamic).unwrap(), value);
+        assert!(value.estimated_bytes() >= size_of::<T>());
+    }
+    check(BTreeSet::from([3_u8, 1]));
+    check(HashSet::<String>::from(["a".to_owned(), "b".to_owned()]));
+    check(VecDeque::from([Some(1_u64), None]));
+    check(Arc::<str>::from("ebb"));
+    check(Box::<str>::from(""));
+    check(Duration::new(3, 999_999_999));
+    assert!(decode_exact::<Duration>(&[255; 12]).is_err());
+    assert!(decode_exact::<VecDeque<()>>(&[255; 4]).is_err());
+    // A list may become a set, and text shared text.
+    assert_eq!(<BTreeSet<u8>>::schema(), <Vec<u8>>::schema());
+    assert_eq!(<Arc<str>>::schema(), String::schema());
 }
