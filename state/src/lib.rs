@@ -29,11 +29,13 @@ mod entry_key;
 mod error;
 mod handle;
 mod heap;
+pub mod inspect;
 mod link;
 mod list;
 mod map;
 mod map_cell;
 mod migrate;
+mod operator_state;
 mod reducing;
 mod slot;
 mod snapshot;
@@ -51,6 +53,9 @@ pub use error::{StateError, StoreFailure};
 pub use handle::{StateDescriptor, StateKind};
 pub use list::ListState;
 pub use map::MapState;
+pub use operator_state::{
+    BroadcastState, OperatorListState, OperatorStateBackend, OperatorStateSnapshot, Redistribution,
+};
 pub use reducing::ReducingState;
 pub use snapshot::{
     NonRestored, PendingSnapshot, RestoredSnapshot, SnapshotEntry, SnapshotError, SnapshotHandle,

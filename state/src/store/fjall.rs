@@ -80,8 +80,10 @@ fn visit_all(entries: fjall::Iter, visit: Visit<'_>) -> Result<(), StoreFailure>
     Ok(())
 }
 
+type Range<'a> = (Bound<&'a [u8]>, Bound<&'a [u8]>);
+
 /// The range of a scan; `None` if it is empty.
-fn bounds<'a>(from: &'a [u8], to: Option<&'a [u8]>) -> Option<(Bound<&'a [u8]>, Bound<&'a [u8]>)> {
+fn bounds<'a>(from: &'a [u8], to: Option<&'a [u8]>) -> Option<Range<'a>> {
     to.is_none_or(|to| from < to)
         .then(|| (Bound::Included(from), to.map_or(Bound::Unbounded, Bound::Excluded)))
 }
