@@ -19,6 +19,9 @@ const ENTRY_BYTES: u64 = size_of::<Entry>() as u64;
 /// Entries read ahead of their use, so that their records are on the way into the cache.
 pub(crate) const TOUCHED: usize = 64;
 
+/// Bytes from a record's first to its last that are mostly enough to know which cache lines it is in.
+const SHORT_RECORD: usize = 27;
+
 /// Records in memory. Every page's and every entry's bytes are in use in the account that is passed in.
 #[derive(Debug, Default)]
 pub(crate) struct Buffer {
@@ -176,16 +179,17 @@ impl Buffer {
         record::parse(self.bytes_at(at)).unwrap_or_default()
     }
 
-    /// Reads one byte of each of the [`TOUCHED`] records from `first` on. Their sum is of no meaning:
-    /// the loads do not wait for each other, so the records' cache lines arrive together.
+    /// Reads two bytes of each of the [`TOUCHED`] records from `first` on, a short record's length
+    /// apart. Their sum is of no meaning: the loads do not wait for each other, so the records' cache
+    /// lines arrive together.
     #[inline]
     pub(crate) fn touch(&self, first: usize) -> u8 {
         let last = self.entries.len().min(first + TOUCHED);
-        self.entries
-            .get(first..last)
-            .unwrap_or_default()
-            .iter()
-            .fold(0_u8, |sum, entry| sum ^ self.bytes_at(entry.at).first().copied().unwrap_or(0))
+        let byte = |bytes: &[u8], at: usize| bytes.get(at).copied().unwrap_or(0);
+        self.entries.get(first..last).unwrap_or_default().iter().fold(0_u8, |sum, entry| {
+            let bytes = self.bytes_at(entry.at);
+            sum ^ byte(bytes, 0) ^ byte(bytes, SHORT_RECORD)
+        })
     }
 
     /// Forgets all records; keeps usual pages, and entries' memory, for the next ones.

@@ -27,6 +27,7 @@ mod combining;
 mod directories;
 mod error;
 mod external;
+mod fuzzing;
 mod grouped;
 mod merge;
 mod options;
@@ -48,6 +49,8 @@ pub use combining::{Combiner, CombiningSorter};
 pub use directories::{NoDirectory, SpillDirectories, UnusableDirectory};
 pub use error::SortError;
 pub use external::ExternalSorter;
+#[doc(hidden)]
+pub use fuzzing::{drain_damaged_run, read_garbage_records};
 pub use grouped::{Group, Groups};
 pub use options::{
     BlockCompression, CancelFlag, KeyPrefix, Order, SorterOptions, SpillTarget, Ties,

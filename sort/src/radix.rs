@@ -19,7 +19,7 @@ pub(crate) struct Entry {
 const SMALL: usize = 96;
 
 /// Most parts of one step; 2,048 counters and their heads stay in the first-level cache.
-const MOST_BITS: u32 = 10;
+const MOST_BITS: u32 = 8;
 
 /// Sorts by prefix; entries of equal prefix end in any order.
 pub(crate) fn sort_by_prefix(entries: &mut [Entry]) {

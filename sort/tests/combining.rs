@@ -1,0 +1,191 @@
+//! The combining sorter: against a map, in counts, within its budget.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod common;
+
+use std::collections::BTreeMap;
+
+use common::{Place, mix};
+use element::{ByteSize, hash_key_bytes};
+use proptest::prelude::*;
+use slackwater_sort::{
+    CancelFlag, Combiner, CombiningSorter, Order, SortError, SortStats, SorterOptions,
+};
+
+/// Joins texts in order of arrival: associative, but it does not commute.
+struct Join;
+
+impl Combiner for Join {
+    type Accumulator = String;
+
+    fn merge(&self, into: &mut String, other: String) {
+        into.push_str(&other);
+    }
+}
+
+type Folded = Vec<(Vec<u8>, i64, String)>;
+
+fn join(
+    options: SorterOptions,
+    rows: &[(Vec<u8>, i64, String)],
+) -> Result<(Folded, SortStats), SortError> {
+    let mut sorter = CombiningSorter::new(Join, options);
+    for (key, timestamp, text) in rows {
+        let fold = |joined: Option<&mut String>| match joined {
+            Some(joined) => {
+                joined.push_str(text);
+                None
+            }
+            None => Some(text.clone()),
+        };
+        sorter.update(hash_key_bytes(key).0, key, *timestamp, fold)?;
+    }
+    let mut stream = sorter.finish()?;
+    let mut folded = Vec::new();
+    while let Some(record) = stream.next()? {
+        folded.push((record.key.to_vec(), record.timestamp, record.accumulator));
+    }
+    Ok((folded, stream.stats()))
+}
+
+fn model(rows: &[(Vec<u8>, i64, String)]) -> Folded {
+    let mut map: BTreeMap<&[u8], (i64, String)> = BTreeMap::new();
+    for (key, timestamp, text) in rows {
+        let entry = map.entry(key).or_insert((*timestamp, String::new()));
+        entry.0 = entry.0.max(*timestamp);
+        entry.1.push_str(text);
+    }
+    map.into_iter().map(|(key, (timestamp, text))| (key.to_vec(), timestamp, text)).collect()
+}
+
+fn uniform(count: u64, keys: u64, key_bytes: usize) -> Vec<(Vec<u8>, i64, String)> {
+    (0..count)
+        .map(|n| {
+            let mut key = (mix(n) % keys).to_be_bytes().to_vec();
+            key.resize(key_bytes, 0);
+            (key, (n % 100) as i64, format!("{n},"))
+        })
+        .collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    #[test]
+    fn any_rows_fold_as_a_map_folds_them(
+        rows in prop::collection::vec(
+            (prop::collection::vec(0_u8..3, 0..24), -3_i64..3, "[a-z]{0,9}"),
+            0..300,
+        ),
+        budget in prop_oneof![Just(1_u64), 1_u64..3_000, Just(1 << 20)],
+        fan_in in 2_usize..6,
+    ) {
+        let place = Place::new(budget);
+        let (folded, stats) = join(place.options().with_fan_in(fan_in), &rows).unwrap();
+        prop_assert_eq!(folded, model(&rows));
+        prop_assert_eq!(stats.records, rows.len() as u64);
+        place.assert_clean();
+    }
+}
+
+#[test]
+fn few_keys_are_neither_sorted_nor_spilled() {
+    let rows = uniform(50_000, 100, 8);
+    let place = Place::new(4 << 20);
+    let (folded, stats) = join(place.options(), &rows).unwrap();
+    assert_eq!(folded.len(), 100);
+    assert_eq!((stats.runs, stats.passes, stats.spilled_written), (0, 0, 0));
+    assert_eq!(stats.combined, 50_000 - 100);
+    place.assert_clean();
+}
+
+#[test]
+fn many_keys_spill_partial_results_and_fold_them_again() {
+    for key_bytes in [8, 16, 17, 60] {
+        let rows = uniform(5_000, 1_000, key_bytes);
+        let place = Place::new(20_000);
+        let (folded, stats) = join(place.options().with_fan_in(3), &rows).unwrap();
+        assert_eq!(folded, model(&rows));
+        assert!(stats.runs > 9 && stats.passes > 1);
+        assert_eq!(stats.combined, 5_000 - folded.len() as u64);
+        // One table of the smallest size and one result a run may go beyond.
+        let beyond = stats.peak_bytes.saturating_sub(20_000);
+        assert!(beyond < 2_000, "{beyond} bytes beyond the budget");
+        place.assert_clean();
+    }
+}
+
+#[test]
+fn results_that_grow_are_counted_and_spill() {
+    let rows: Vec<(Vec<u8>, i64, String)> =
+        (0..2_000).map(|n| (vec![n as u8 % 3], 0, "x".repeat(50))).collect();
+    let place = Place::new(10_000);
+    let (folded, stats) = join(place.options(), &rows).unwrap();
+    assert_eq!(folded, model(&rows));
+    assert!(stats.runs > 1, "texts that grow fill the budget");
+    place.assert_clean();
+}
+
+#[test]
+fn keys_of_one_hash_are_told_apart() {
+    let place = Place::new(1 << 20);
+    let mut sorter = CombiningSorter::new(Join, place.options().with_order(Order::Descending));
+    for n in 0..600_u16 {
+        let mut key = (n % 300).to_be_bytes().to_vec();
+        key.resize(if n % 2 == 0 { 2 } else { 40 }, 9);
+        let text = n.to_string();
+        let fold = |joined: Option<&mut String>| match joined {
+            Some(joined) => {
+                joined.push_str(&text);
+                None
+            }
+            None => Some(text.clone()),
+        };
+        sorter.update(7, &key, 0, fold).unwrap();
+    }
+    let mut stream = sorter.finish().unwrap();
+    let mut expected = 300_u16;
+    while let Some(record) = stream.next().unwrap() {
+        expected -= 1;
+        assert_eq!(record.key[..2], expected.to_be_bytes());
+        assert_eq!(record.accumulator, format!("{expected}{}", expected + 300));
+    }
+    assert_eq!(expected, 0);
+}
+
+#[test]
+fn a_fold_that_answers_nothing_leaves_the_key_out() {
+    let place = Place::new(1 << 20);
+    let mut sorter = CombiningSorter::new(Join, place.options());
+    sorter.update(1, b"a", 0, |_| None).unwrap();
+    sorter.update(2, b"b", 5, |_| Some("b".to_owned())).unwrap();
+    let mut stream = sorter.finish().unwrap();
+    let only = stream.next().unwrap().unwrap();
+    assert_eq!((only.key, only.timestamp, only.accumulator), (&b"b"[..], 5, "b".to_owned()));
+    assert!(stream.next().unwrap().is_none());
+    place.assert_clean();
+}
+
+#[test]
+fn a_combining_sort_that_is_cancelled_or_dropped_leaves_nothing() {
+    for memory in [3_000, 1 << 20] {
+        let rows = uniform(30_000, 500, 8);
+        let place = Place::new(memory);
+        let cancel = CancelFlag::new();
+        cancel.cancel();
+        let cancelled = join(place.options().with_cancel(cancel), &rows);
+        assert!(matches!(cancelled, Err(SortError::Cancelled)));
+        place.assert_clean();
+        let mut sorter = CombiningSorter::new(Join, place.options());
+        for (key, timestamp, text) in &rows[..2_000] {
+            let fold = |joined: Option<&mut String>| joined.is_none().then(|| text.clone());
+            sorter.update(hash_key_bytes(key).0, key, *timestamp, fold).unwrap();
+        }
+        let mut stream = sorter.finish().unwrap();
+        stream.next().unwrap();
+        drop(stream);
+        place.assert_clean();
+        assert_eq!(place.budget.used(), ByteSize(0));
+    }
+}
