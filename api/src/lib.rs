@@ -1,1 +1,99 @@
-//! Slackwater api.
+//! Slackwater: a typed stream and batch engine. One job reads its history like a batch job and its
+//! live data like a stream (FLIP-327), and intermediate results are kept between jobs (FLIP-205).
+//!
+//! ```
+//! use slackwater::prelude::*;
+//!
+//! # fn main() -> Result<()> {
+//! let env = StreamExecutionEnvironment::new();
+//! let counts = env
+//!     .from_collection(["slack water", "the tide turns", "slack"])
+//!     .flat_map(|line: &str, out| line.split(' ').for_each(|word| out.collect(word.to_owned())))
+//!     .key_by(String::clone)
+//!     .count()
+//!     .execute_and_collect()?;
+//! assert_eq!(counts.top(1), [("slack".to_owned(), 2)]);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A program builds a graph of transformations on a [`StreamExecutionEnvironment`]; nothing runs
+//! until [`execute`](StreamExecutionEnvironment::execute) or one of its kin. Bounds stand only where
+//! bytes move: [`Record`] where records cross tasks, [`Key`] where they are grouped.
+
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
+
+extern crate self as slackwater;
+
+mod aggregates;
+mod collected;
+mod data_stream;
+mod environment;
+mod error;
+mod job;
+mod keyed_stream;
+pub mod prelude;
+mod upstream;
+
+pub use aggregates::{Count, Extreme, FoldAggregate, Reduce, Sum};
+pub use collected::Collected;
+pub use data_stream::DataStream;
+pub use environment::{EnvironmentBuilder, EnvironmentConfig, StreamExecutionEnvironment};
+pub use error::{Error, Result};
+pub use job::JobHandle;
+pub use keyed_stream::KeyedStream;
+
+pub use derive::{Key, Record};
+pub use element::{
+    ByteSize, Clock, CodecError, ConfigError, Configuration, DurationExt, Key, KeyHash,
+    ManualClock, OrderedF32, OrderedF64, Record, Schema, Serde, SubtaskIndex, Timestamp,
+};
+pub use runtime::cluster::JobProgress;
+pub use runtime::error::{JobError, TaskError, TaskFailure};
+pub use runtime::operator::aggregate::Aggregator;
+pub use runtime::operator::flat_map::Collector;
+pub use runtime::operator::keyed_context::{KeyedContext, Timers};
+pub use runtime::operator::process::KeyedProcessFunction;
+pub use runtime::operator::side_output::SideTag;
+pub use runtime::operator::timestamps::{WatermarkGenerator, WatermarkStrategy};
+pub use runtime::report::{CacheOutcome, CacheReport, JobReport, OperatorReport};
+pub use runtime::sink::{Sink, SinkContext, SinkWriter};
+pub use runtime::source::collection::CollectionSource;
+pub use runtime::source::generator::GeneratorSource;
+pub use runtime::source::hybrid::HybridSource;
+pub use runtime::source::{
+    Boundedness, EnumeratorContext, ReaderContext, ReaderPoll, Source, SourceReader,
+    SplitEnumerator, StaticSplits,
+};
+pub use state::{
+    AggregateFunction, AggregatingState, ListState, MapState, ReducingState, StateAccess,
+    TtlConfig, ValueState,
+};
+
+/// Every option, by the field's name.
+pub mod options {
+    pub use element::option_table::*;
+}
+
+/// The seam for a store of keyed state of the user's own.
+pub mod store {
+    pub use state::{
+        BulkLoad, ByteStore, ByteStoreFactory, MemoryByteStore, StoreContext, StoreFailure,
+        StoreSnapshot, Visit, WriteBatch,
+    };
+}
+
+/// The seam for a shuffle of the user's own.
+pub mod shuffle {
+    pub use shuffle::{
+        FinishedPartition, PartitionDescriptor, PartitionIdentity, ResultPartitionReader,
+        ResultPartitionWriter, ShuffleError, ShuffleService,
+    };
+}
+
+#[doc(hidden)]
+pub mod __private {
+    //! What the derives name.
+    pub use element::__private::*;
+}

@@ -1,0 +1,141 @@
+//! [`KeyedStream`]: records grouped by key.
+
+use std::sync::Arc;
+
+use element::{Key, Record};
+use graph::{OperatorAttributes, Partitioner};
+use runtime::exchange::BytesEdge;
+use runtime::factory::NodePayload;
+use runtime::nodes::KeyedNode;
+use runtime::operator::aggregate::{KeyAndResult, ResultOnly, RollingAggregate};
+use runtime::operator::process::Process;
+use runtime::operator::selector::KeySelector;
+
+use crate::aggregates::{Count, Extreme, FoldAggregate, Reduce, Sum};
+use crate::upstream::Upstream;
+use crate::{Aggregator, DataStream, KeyedProcessFunction, StreamExecutionEnvironment};
+
+/// A stream grouped by key: all records of a key come to one subtask.
+pub struct KeyedStream<K, T> {
+    pub(crate) env: StreamExecutionEnvironment,
+    pub(crate) upstreams: Vec<Upstream>,
+    pub(crate) selector: KeySelector<T, K>,
+}
+
+impl<K: Key, T: Record> KeyedStream<K, T> {
+    pub(crate) fn new(stream: DataStream<T>, selector: KeySelector<T, K>) -> Self {
+        let by_key = |upstream: &Upstream| {
+            upstream.by(Partitioner::KeyGroup, BytesEdge::keyed(selector.clone()))
+        };
+        let upstreams = stream.upstreams.iter().map(by_key).collect();
+        Self { env: stream.env, upstreams, selector }
+    }
+
+    fn keyed<O: Send + 'static>(self, name: &str, payload: NodePayload) -> DataStream<O> {
+        let node = self.env.add(name, &[&self.upstreams], payload);
+        DataStream::of(&self.env, Upstream::main::<O>(node))
+    }
+
+    /// Runs a function with state and timers; `make` is called for each subtask and attempt.
+    pub fn process<O, F>(self, make: impl Fn() -> F + Send + Sync + 'static) -> DataStream<O>
+    where
+        O: Send + 'static,
+        F: KeyedProcessFunction<K, T, O>,
+    {
+        let make = move || Process::<F, T>::new(make());
+        let attributes = OperatorAttributes::keyed();
+        let node = KeyedNode::<K, T, O, _>::new(self.selector.clone(), attributes, make);
+        self.keyed("process", NodePayload::new(node))
+    }
+
+    /// Keeps a running aggregate per key. Live, each record gives a pair of key and result; over a
+    /// sorted backlog and in batch mode each key gives one (decision D9).
+    pub fn aggregate<A: Aggregator<T>>(self, aggregator: A) -> DataStream<(K, A::Output)> {
+        let aggregator = Arc::new(aggregator);
+        let make =
+            move || RollingAggregate::<A, T, KeyAndResult>::new(Arc::clone(&aggregator));
+        let attributes = OperatorAttributes { combines: true, ..OperatorAttributes::keyed() };
+        let node =
+            KeyedNode::<K, T, (K, A::Output), _>::new(self.selector.clone(), attributes, make);
+        self.keyed("aggregate", NodePayload::new(node))
+    }
+
+    /// Combines each record with the result of those before it, by an associative function.
+    pub fn reduce<F>(self, function: F) -> DataStream<T>
+    where
+        T: Clone,
+        F: Fn(T, T) -> T + Send + Sync + 'static,
+    {
+        let aggregator = Arc::new(Reduce::new(function));
+        let make =
+            move || RollingAggregate::<Reduce<F>, T, ResultOnly>::new(Arc::clone(&aggregator));
+        let attributes = OperatorAttributes { combines: true, ..OperatorAttributes::keyed() };
+        let node = KeyedNode::<K, T, T, _>::new(self.selector.clone(), attributes, make);
+        self.keyed("reduce", NodePayload::new(node))
+    }
+
+    /// Counts the records of each key.
+    pub fn count(self) -> DataStream<(K, u64)> {
+        self.aggregate(Count).name("count")
+    }
+
+    /// Adds up a number of each record.
+    pub fn sum<N, F>(self, number: F) -> DataStream<(K, N)>
+    where
+        N: Record + Clone + std::ops::AddAssign,
+        F: Fn(&T) -> N + Send + Sync + 'static,
+    {
+        self.aggregate(Sum::new(number)).name("sum")
+    }
+
+    /// The least of a value of each record.
+    pub fn min<V, F>(self, value: F) -> DataStream<(K, V)>
+    where
+        V: Record + Clone + PartialOrd,
+        F: Fn(&T) -> V + Send + Sync + 'static,
+    {
+        self.aggregate(Extreme::least(value)).name("min")
+    }
+
+    /// The greatest of a value of each record.
+    pub fn max<V, F>(self, value: F) -> DataStream<(K, V)>
+    where
+        V: Record + Clone + PartialOrd,
+        F: Fn(&T) -> V + Send + Sync + 'static,
+    {
+        self.aggregate(Extreme::greatest(value)).name("max")
+    }
+
+    /// The record with the least value; of equal ones the first.
+    pub fn min_by<V, F>(self, value: F) -> DataStream<T>
+    where
+        T: Clone,
+        V: PartialOrd,
+        F: Fn(&T) -> V + Send + Sync + 'static,
+    {
+        let later_is_less = move |a: &T, b: &T| value(b) < value(a);
+        self.reduce(move |a, b| if later_is_less(&a, &b) { b } else { a }).name("min by")
+    }
+
+    /// The record with the greatest value; of equal ones the first.
+    pub fn max_by<V, F>(self, value: F) -> DataStream<T>
+    where
+        T: Clone,
+        V: PartialOrd,
+        F: Fn(&T) -> V + Send + Sync + 'static,
+    {
+        let later_is_greater = move |a: &T, b: &T| value(b) > value(a);
+        self.reduce(move |a, b| if later_is_greater(&a, &b) { b } else { a }).name("max by")
+    }
+
+    /// Folds the records of each key into a value, beginning with `initial`; `merge` folds what later
+    /// records came to into what earlier ones did.
+    pub fn fold<A, F, M>(self, initial: A, add: F, merge: M) -> DataStream<(K, A)>
+    where
+        A: Record + Clone + Sync,
+        F: Fn(&mut A, T) + Send + Sync + 'static,
+        M: Fn(&mut A, A) + Send + Sync + 'static,
+    {
+        self.aggregate(FoldAggregate::new(initial, add, merge)).name("fold")
+    }
+}

@@ -1,0 +1,21 @@
+//! The picture of the switch (FLIP-327): what a keyed input does while its source is in backlog.
+//!
+//! ```text
+//!   records in any order                                 records by (hash, key, time, arrival)
+//!   --------------------> Collecting: sorter or table ---------------------------> Draining
+//!                          memory, then runs on disk        key by key into the function, the
+//!                                                           key's due timers at its end
+//! ```
+//!
+//! [`BacklogPlan`] decides once, when the operator opens, what a phase does; a [`Collecting`] lives
+//! from the first attribute `backlog` to the switch; a [`Draining`] from the switch to the last key.
+//! Batch mode is the same with one phase that ends with the input, over state that forgets a key
+//! when the next begins (FLIP-140).
+
+mod collecting;
+mod draining;
+mod plan;
+
+pub use collecting::Collecting;
+pub use draining::Draining;
+pub use plan::BacklogPlan;

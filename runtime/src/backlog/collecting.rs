@@ -1,0 +1,160 @@
+//! Backlog records into the sorter, or into a table of partial aggregates.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::time::Duration;
+
+use element::{Batch, Key, KeyHash, Record, Timestamp, hash_key_bytes};
+use sort::{Combiner, CombiningSorter, ExternalSorter};
+use state::StateCounters;
+
+use super::Draining;
+use super::draining::Drained;
+use super::plan::elapsed;
+use crate::context::OperatorContext;
+use crate::error::TaskError;
+use crate::metrics::PhaseReport;
+use crate::operator::function::Fold;
+use crate::operator::selector::KeySelector;
+use crate::user::UserCode;
+
+/// A [`Fold`] as the combining sorter sees it: later partials go into earlier ones.
+pub(super) struct FoldCombiner<C, I> {
+    fold: Arc<C>,
+    input: PhantomData<fn(I)>,
+}
+
+impl<C, I> FoldCombiner<C, I> {
+    pub(super) fn new(fold: Arc<C>) -> Self {
+        Self { fold, input: PhantomData }
+    }
+}
+
+impl<C: Fold<I>, I> Combiner for FoldCombiner<C, I> {
+    type Accumulator = C::Partial;
+
+    fn merge(&self, into: &mut C::Partial, other: C::Partial) {
+        self.fold.merge(into, other);
+    }
+}
+
+/// Where a phase's records are kept.
+pub(super) enum Gathered<C: Fold<I>, I> {
+    Sort(ExternalSorter),
+    Combine { sorter: CombiningSorter<FoldCombiner<C, I>>, fold: Arc<C> },
+}
+
+/// A backlog phase, from its attribute to the switch.
+pub struct Collecting<C: Fold<I>, I> {
+    gathered: Gathered<C, I>,
+    watermark: Option<Timestamp>,
+    records: u64,
+    scratch: Vec<u8>,
+    begun: Duration,
+}
+
+impl<C: Fold<I>, I> Collecting<C, I> {
+    pub(super) fn new(gathered: Gathered<C, I>, context: &OperatorContext) -> Self {
+        Self {
+            gathered,
+            watermark: None,
+            records: 0,
+            scratch: Vec::new(),
+            begun: context.task.clock.monotonic(),
+        }
+    }
+
+    /// Remembers a watermark that came in the phase.
+    pub fn fold_watermark(&mut self, watermark: Timestamp) {
+        self.watermark = self.watermark.max(Some(watermark));
+    }
+
+    /// The greatest watermark of the phase.
+    #[must_use]
+    pub fn watermark(&self) -> Option<Timestamp> {
+        self.watermark
+    }
+
+    /// Takes records of the phase.
+    ///
+    /// # Errors
+    ///
+    /// [`TaskError`] if the key function or fold panics, or a run cannot be spilled.
+    pub fn take<K: Key>(
+        &mut self,
+        batch: Batch<I>,
+        selector: &KeySelector<I, K>,
+        user: &mut UserCode,
+        context: &OperatorContext,
+    ) -> Result<(), TaskError>
+    where
+        I: Record,
+    {
+        self.records += batch.len() as u64;
+        let Self { gathered, scratch, .. } = self;
+        let failed = TaskError::sort(&context.name);
+        user.run_batch(|position| {
+            for (value, timestamp) in batch.into_records() {
+                position.next();
+                scratch.clear();
+                scratch.extend_from_slice(&[0; 8]);
+                selector.encode(&value, scratch);
+                let hash = prefix_with_hash(scratch);
+                match gathered {
+                    Gathered::Sort(sorter) => sorter.push_with(
+                        timestamp.map_or(i64::MIN, Timestamp::as_millis),
+                        |key| key.extend_from_slice(scratch),
+                        |payload| {
+                            payload.push(u8::from(timestamp.is_some()));
+                            value.encode(payload);
+                        },
+                    ),
+                    Gathered::Combine { sorter, fold } => {
+                        let stamp = timestamp.map_or(i64::MIN, Timestamp::as_millis);
+                        sorter.update(hash.0, scratch, stamp, |partial| fold.fold(partial, value))
+                    }
+                }
+                .map_err(&failed)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Ends the phase: what was collected comes back in order.
+    ///
+    /// # Errors
+    ///
+    /// [`TaskError::Sort`] if runs cannot be merged.
+    pub fn finish(
+        self,
+        upto: Option<Timestamp>,
+        batch: bool,
+        before: StateCounters,
+        context: &Arc<OperatorContext>,
+    ) -> Result<Draining<C, I>, TaskError> {
+        let failed = TaskError::sort(&context.name);
+        let (treatment, drained) = match self.gathered {
+            Gathered::Sort(sorter) => ("sort", Drained::Sort(sorter.finish().map_err(failed)?)),
+            Gathered::Combine { sorter, .. } => {
+                ("combine", Drained::Combine(sorter.finish().map_err(failed)?))
+            }
+        };
+        let report = PhaseReport {
+            treatment,
+            reason: context.treatment.reason.clone(),
+            records: self.records,
+            collecting: elapsed(context, self.begun),
+            ..PhaseReport::default()
+        };
+        Ok(Draining::new(drained, upto, batch, report, before, context))
+    }
+}
+
+/// Writes the hash of what follows the first eight bytes into them.
+#[inline]
+fn prefix_with_hash(bytes: &mut [u8]) -> KeyHash {
+    let Some((head, key)) = bytes.split_first_chunk_mut::<8>() else { return KeyHash::default() };
+    let hash = hash_key_bytes(key);
+    *head = hash.0.to_be_bytes();
+    hash
+}

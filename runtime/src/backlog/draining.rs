@@ -1,0 +1,258 @@
+//! The handover: a finished backlog into the function, key by key, with the timers of each key.
+//!
+//! In: records by (hash, key bytes, timestamp, arrival). Each key's state is read and written at
+//! most once, for the backend is told that its input is sorted. At the end of a key the timers that
+//! the phase's watermark covers fire, in time order, with that key current (M21 to M24); in batch
+//! mode all of them do, and those registered while they fire are dropped (T12).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use element::{Key, KeyHash, Record, Timestamp};
+use sort::{CombinedStream, SortedStream};
+use state::{StateCounters, TimerKind};
+
+use super::collecting::FoldCombiner;
+use super::plan::elapsed;
+use crate::context::OperatorContext;
+use crate::error::TaskError;
+use crate::metrics::PhaseReport;
+use crate::operator::function::{Fold, KeyedFunction};
+use crate::operator::keyed_context::KeyedContext;
+use crate::operator::keyed_parts::{CurrentKey, KeyedParts, timestamp_of};
+use crate::output::Output;
+use crate::user::Position;
+
+pub(super) enum Drained<C: Fold<I>, I> {
+    Sort(SortedStream),
+    Combine(CombinedStream<FoldCombiner<C, I>>),
+}
+
+/// A backlog on its way into the function.
+pub struct Draining<C: Fold<I>, I> {
+    drained: Drained<C, I>,
+    upto: Option<Timestamp>,
+    batch: bool,
+    in_key: bool,
+    keys: u64,
+    report: PhaseReport,
+    begun: Duration,
+    before: StateCounters,
+    context: Arc<OperatorContext>,
+}
+
+impl<C: Fold<I>, I> Draining<C, I> {
+    pub(super) fn new(
+        drained: Drained<C, I>,
+        upto: Option<Timestamp>,
+        batch: bool,
+        report: PhaseReport,
+        before: StateCounters,
+        context: &Arc<OperatorContext>,
+    ) -> Self {
+        let begun = context.task.clock.monotonic();
+        let context = Arc::clone(context);
+        Self { drained, upto, batch, in_key: false, keys: 0, report, begun, before, context }
+    }
+
+    /// Hands up to `records` records over. True when there are no more.
+    ///
+    /// # Errors
+    ///
+    /// What the function says, and [`TaskError::Sort`] if a run cannot be read.
+    pub(crate) fn piece<F, K, O>(
+        &mut self,
+        records: usize,
+        position: &mut Position,
+        function: &mut F,
+        parts: &mut KeyedParts<O>,
+        current: &mut CurrentKey<K>,
+        out: &mut dyn Output<O>,
+    ) -> anyhow::Result<bool>
+    where
+        F: KeyedFunction<K, I, O, Fold = C>,
+        K: Key,
+        I: Record,
+        O: Send,
+    {
+        let Self { drained, context, .. } = self;
+        let failed = TaskError::sort(&context.name);
+        let key_end = KeyEnd { upto: self.upto, batch: self.batch };
+        for _ in 0..records {
+            position.next();
+            match drained {
+                Drained::Sort(stream) => {
+                    let Some(record) = stream.next().map_err(&failed)? else {
+                        return key_end.last(self.in_key, function, parts, current, out);
+                    };
+                    if enter(record.key, &mut self.in_key, &key_end, function, parts, current, out)? {
+                        self.keys += 1;
+                    }
+                    let (stamped, mut payload) = record.payload.split_at_checked(1).unwrap_or_default();
+                    let timestamp =
+                        (stamped == [1]).then(|| Timestamp::from_millis(record.timestamp));
+                    let value = I::decode(&mut payload).map_err(|source| TaskError::Codec {
+                        operator: context.name.clone(),
+                        source,
+                    })?;
+                    let mut keyed = KeyedContext::new(parts, current, out, timestamp);
+                    function.element(value, &mut keyed)?;
+                    keyed.check()?;
+                }
+                Drained::Combine(stream) => {
+                    let Some(record) = stream.next().map_err(&failed)? else {
+                        return key_end.last(self.in_key, function, parts, current, out);
+                    };
+                    if enter(record.key, &mut self.in_key, &key_end, function, parts, current, out)? {
+                        self.keys += 1;
+                    }
+                    let timestamp = Some(Timestamp::from_millis(record.timestamp))
+                        .filter(|timestamp| *timestamp != Timestamp::MIN);
+                    let mut keyed = KeyedContext::new(parts, current, out, timestamp);
+                    function.partial(record.accumulator, &mut keyed)?;
+                    keyed.check()?;
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    /// What the phase did, the store's counters before and after it compared.
+    #[must_use]
+    pub fn report(&self, after: &StateCounters) -> PhaseReport {
+        let stats = match &self.drained {
+            Drained::Sort(stream) => stream.stats(),
+            Drained::Combine(stream) => stream.stats(),
+        };
+        PhaseReport {
+            keys: self.keys,
+            state_reads: after.store_reads - self.before.store_reads,
+            state_writes: after.store_writes - self.before.store_writes,
+            bytes_spilled: stats.spilled_written,
+            runs: stats.runs,
+            sort_memory: stats.peak_bytes,
+            draining: elapsed(&self.context, self.begun),
+            ..self.report.clone()
+        }
+    }
+}
+
+/// What happens when a key's last record has been handed over.
+struct KeyEnd {
+    upto: Option<Timestamp>,
+    batch: bool,
+}
+
+/// Makes the key of a sorted record the current one; the timers of the key before it fire first.
+/// True if a key begins.
+fn enter<F, K, I, O>(
+    prefixed: &[u8],
+    in_key: &mut bool,
+    key_end: &KeyEnd,
+    function: &mut F,
+    parts: &mut KeyedParts<O>,
+    current: &mut CurrentKey<K>,
+    out: &mut dyn Output<O>,
+) -> anyhow::Result<bool>
+where
+    F: KeyedFunction<K, I, O>,
+    K: Key,
+    O: Send,
+{
+    let (hash, key) = prefixed.split_first_chunk::<8>().unwrap_or((&[0; 8], prefixed));
+    if *in_key && current.bytes == key {
+        return Ok(false);
+    }
+    if *in_key {
+        key_end.fire(function, parts, current, out)?;
+    }
+    current.enter_bytes(KeyHash(u64::from_be_bytes(*hash)), key, parts);
+    *in_key = true;
+    Ok(true)
+}
+
+impl KeyEnd {
+    /// Behind the last record: the last key ends too. Always true: the drain is done.
+    fn last<F, K, I, O>(
+        &self,
+        in_key: bool,
+        function: &mut F,
+        parts: &mut KeyedParts<O>,
+        current: &mut CurrentKey<K>,
+        out: &mut dyn Output<O>,
+    ) -> anyhow::Result<bool>
+    where
+        F: KeyedFunction<K, I, O>,
+        K: Key,
+        O: Send,
+    {
+        if in_key {
+            self.fire(function, parts, current, out)?;
+        }
+        Ok(true)
+    }
+
+    /// Fires what is due of the current key: event-time timers, then processing-time timers.
+    fn fire<F, K, I, O>(
+        &self,
+        function: &mut F,
+        parts: &mut KeyedParts<O>,
+        current: &mut CurrentKey<K>,
+        out: &mut dyn Output<O>,
+    ) -> anyhow::Result<()>
+    where
+        F: KeyedFunction<K, I, O>,
+        K: Key,
+        O: Send,
+    {
+        let now = if self.batch { Timestamp::MAX } else { parts.processing_time };
+        let before = parts.watermark;
+        if self.batch {
+            parts.watermark = Timestamp::MAX;
+            parts.ignores_timers = true;
+        }
+        if let Some(upto) = if self.batch { Some(Timestamp::MAX) } else { self.upto } {
+            fire_of_key(TimerKind::EventTime, upto, function, parts, current, out)?;
+        }
+        fire_of_key(TimerKind::ProcessingTime, now, function, parts, current, out)?;
+        parts.ignores_timers = false;
+        parts.watermark = before;
+        Ok(())
+    }
+}
+
+/// Fires timers of the current key up to `upto`, in time order. A timer that a firing timer registers
+/// fires too if it is due and later than the one that fires; one that is not later stays for the
+/// next watermark, so that a callback that registers itself anew does not go on for ever (M23).
+fn fire_of_key<F, K, I, O>(
+    kind: TimerKind,
+    upto: Timestamp,
+    function: &mut F,
+    parts: &mut KeyedParts<O>,
+    current: &mut CurrentKey<K>,
+    out: &mut dyn Output<O>,
+) -> anyhow::Result<()>
+where
+    F: KeyedFunction<K, I, O>,
+    K: Key,
+    O: Send,
+{
+    let mut last = None;
+    let mut postponed = Vec::new();
+    while let Some(timer) = parts.timers.pop_due_of_key(kind, upto, current.hash, &current.bytes) {
+        let place = (timer.time, timer.namespace.clone());
+        if last.as_ref().is_some_and(|last| place <= *last) {
+            postponed.push(timer);
+            continue;
+        }
+        last = Some(place);
+        let timestamp = timestamp_of(&timer);
+        let mut context = KeyedContext::new(parts, current, out, timestamp);
+        function.on_timer(&timer, kind, &mut context)?;
+        context.check()?;
+    }
+    for timer in postponed {
+        parts.timers.register(kind, timer.time, timer.hash, &timer.key, &timer.namespace);
+    }
+    Ok(())
+}

@@ -1,0 +1,130 @@
+//! Whether and how a keyed input collects its backlog, decided once a subtask.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use element::{ByteSize, ConfigError, MemoryBudget, option_table};
+use graph::{InputTreatment, ResolvedMode};
+use sort::{CombiningSorter, ExternalSorter, SorterOptions, SpillTarget};
+
+use super::Collecting;
+use super::collecting::{FoldCombiner, Gathered};
+use crate::context::OperatorContext;
+use crate::error::TaskError;
+use crate::operator::function::Fold;
+
+/// The least memory that a sorter is given; below it the job is refused by name.
+const LEAST_SORT_MEMORY: ByteSize = ByteSize::kib(4);
+
+/// What a backlog phase of one keyed input does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// Record by record, as live records.
+    Stream,
+    /// Through the external sorter.
+    Sort,
+    /// Through the combining table.
+    Combine,
+}
+
+/// The plan's decision for one keyed input, with the memory it may use.
+#[derive(Debug)]
+pub struct BacklogPlan {
+    way: Way,
+    batch: bool,
+    budget: Arc<MemoryBudget>,
+}
+
+impl BacklogPlan {
+    /// Reads the decision that the plan made for an operator.
+    ///
+    /// # Errors
+    ///
+    /// [`TaskError::Config`] if the sorter's memory is too small to work with.
+    pub fn of(context: &OperatorContext) -> Result<Self, TaskError> {
+        let task = &context.task;
+        let way = match context.treatment.treatment {
+            InputTreatment::Direct | InputTreatment::Internal => Way::Stream,
+            InputTreatment::Combine => Way::Combine,
+            InputTreatment::Auto | InputTreatment::BatchSort if context.treatment.combines => {
+                Way::Combine
+            }
+            InputTreatment::Sort | InputTreatment::BatchSort => Way::Sort,
+            InputTreatment::Auto if task.stores.is_cheap() => Way::Stream,
+            InputTreatment::Auto => Way::Sort,
+        };
+        let wanted = match context.treatment.memory {
+            Some(memory) => memory,
+            None => task.config.get(&option_table::SORTED_INPUTS_MEMORY)?,
+        };
+        let memory = wanted.min(task.memory.total());
+        if way != Way::Stream && memory < LEAST_SORT_MEMORY {
+            return Err(ConfigError::Refused {
+                key: option_table::MANAGED_MEMORY.key.to_owned(),
+                reason: format!(
+                    "the sorted input of `{}` needs at least {LEAST_SORT_MEMORY}, {memory} are there",
+                    context.name
+                ),
+            }
+            .into());
+        }
+        Ok(Self {
+            way,
+            batch: task.mode == ResolvedMode::Batch,
+            budget: MemoryBudget::new(memory),
+        })
+    }
+
+    /// Whether a backlog is collected before the function sees it.
+    #[must_use]
+    pub fn collects(&self) -> bool {
+        self.way != Way::Stream
+    }
+
+    /// Whether the whole input is one backlog.
+    #[must_use]
+    pub fn is_batch(&self) -> bool {
+        self.batch
+    }
+
+    /// Whether collecting begins before the first record.
+    #[must_use]
+    pub fn collects_from_the_start(&self) -> bool {
+        self.batch && self.collects()
+    }
+
+    /// Begins a phase: a sorter, or a table if the function folds.
+    ///
+    /// # Errors
+    ///
+    /// [`TaskError`] if the options of the sorter are not valid.
+    pub fn begin<C: Fold<I>, I>(
+        &self,
+        fold: Option<Arc<C>>,
+        context: &OperatorContext,
+    ) -> Result<Collecting<C, I>, TaskError> {
+        let options = self.options(context)?;
+        let gathered = match (self.way, fold) {
+            (Way::Combine, Some(fold)) => {
+                let combiner = FoldCombiner::new(Arc::clone(&fold));
+                Gathered::Combine { sorter: CombiningSorter::new(combiner, options), fold }
+            }
+            _ => Gathered::Sort(ExternalSorter::new(options)),
+        };
+        Ok(Collecting::new(gathered, context))
+    }
+
+    fn options(&self, context: &OperatorContext) -> Result<SorterOptions, TaskError> {
+        let task = &context.task;
+        let fan_in = task.config.get(&option_table::SORT_FAN_IN)?;
+        let spill = SpillTarget::new(Arc::clone(&task.spill), context.file_prefix());
+        Ok(SorterOptions::new(Arc::clone(&self.budget), spill)
+            .with_fan_in(fan_in.max(2) as usize)
+            .with_cancel(task.cancelled.clone()))
+    }
+}
+
+/// A duration between two readings of the clock.
+pub(super) fn elapsed(context: &OperatorContext, since: Duration) -> Duration {
+    context.task.clock.monotonic().saturating_sub(since)
+}

@@ -1,0 +1,38 @@
+//! Checkpoints: triggered at sources, carried by barriers, acknowledged by tasks, named when whole.
+
+mod coordinator;
+mod manifest;
+mod storage;
+mod writer;
+
+pub use coordinator::{CheckpointCoordinator, CheckpointSettings, Decision, Participant};
+pub use manifest::{Manifest, OperatorEntry};
+pub use storage::{CheckpointStorage, DirectoryStorage};
+pub use writer::{SnapshotWork, SnapshotWriter};
+
+use element::Timestamp;
+use state::{SnapshotHandle, SnapshotSource};
+
+/// What one operator's subtask has stored in a checkpoint.
+#[derive(Clone, Debug)]
+pub struct OperatorState {
+    /// The operator's uid.
+    pub uid: String,
+    /// Its keyed state, written.
+    pub keyed: Option<SnapshotHandle>,
+    /// Items of its own.
+    pub items: Vec<Vec<u8>>,
+    /// Its watermark.
+    pub watermark: Option<Timestamp>,
+}
+
+/// What an operator's subtask is given back.
+#[derive(Clone, Debug, Default)]
+pub struct RestoredOperator {
+    /// Snapshots whose key groups overlap those of the subtask.
+    pub keyed: Vec<SnapshotSource>,
+    /// Its share of the items.
+    pub items: Vec<Vec<u8>>,
+    /// The least watermark of the subtasks that stored one.
+    pub watermark: Option<Timestamp>,
+}

@@ -1,0 +1,82 @@
+//! Where checkpoints rest: one directory a checkpoint, a manifest last.
+
+use std::sync::Arc;
+
+use element::{CheckpointId, DirectoryStore, FileRole, SpillStore, StoreError};
+
+use super::Manifest;
+
+/// The folder of a checkpoint.
+pub(super) fn folder_of(id: CheckpointId) -> String {
+    format!("chk-{id}")
+}
+
+/// Keeps checkpoints. Implemented by a directory; called by the JobMaster.
+pub trait CheckpointStorage: Send + Sync + std::fmt::Debug {
+    /// Where tasks write their parts.
+    fn store(&self) -> Arc<dyn SpillStore>;
+
+    /// Makes a checkpoint whole: its manifest is written under another name, synced, renamed.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]; the checkpoint is then not there.
+    fn complete(&self, manifest: &Manifest) -> Result<(), StoreError>;
+
+    /// Removes a checkpoint: manifest first.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]; files may be left.
+    fn discard(&self, id: CheckpointId) -> Result<(), StoreError>;
+}
+
+/// Checkpoints below one directory.
+#[derive(Clone, Debug)]
+pub struct DirectoryStorage {
+    store: Arc<dyn SpillStore>,
+}
+
+impl DirectoryStorage {
+    /// Checkpoints below `directory`.
+    #[must_use]
+    pub fn new(directory: impl Into<std::path::PathBuf>) -> Self {
+        Self { store: Arc::new(DirectoryStore::new(directory)) }
+    }
+
+    /// Checkpoints in a store of any kind.
+    #[must_use]
+    pub fn over(store: Arc<dyn SpillStore>) -> Self {
+        Self { store }
+    }
+}
+
+impl CheckpointStorage for DirectoryStorage {
+    fn store(&self) -> Arc<dyn SpillStore> {
+        Arc::clone(&self.store)
+    }
+
+    fn complete(&self, manifest: &Manifest) -> Result<(), StoreError> {
+        let folder = folder_of(manifest.id);
+        let (temporary, name) = (format!("{folder}/manifest.part"), format!("{folder}/manifest"));
+        let mut writer = self.store.create(FileRole::Manifest, &temporary)?;
+        writer.write(&manifest.encode())?;
+        writer.sync()?;
+        drop(writer);
+        self.store.rename(FileRole::Manifest, &temporary, &name)
+    }
+
+    fn discard(&self, id: CheckpointId) -> Result<(), StoreError> {
+        let folder = format!("{}/", folder_of(id));
+        let mut names = self.store.list(FileRole::Snapshot, &folder)?;
+        // The manifest goes first: what has none is no checkpoint.
+        names.sort_by_key(|name| !name.ends_with("/manifest"));
+        for name in names {
+            match self.store.delete(FileRole::Snapshot, &name) {
+                Err(error) if !error.is_not_found() => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,22 @@
+//! JobMasters, TaskManagers and what they say to each other.
+//!
+//! ```text
+//!   Session ── submit ──> JobMaster (a thread a job) ── deploy, mail, cancel ──> TaskManager (a thread,
+//!      │                       ^                                                  one more a task)
+//!      │                       '────────────── events of tasks ─────────────────────┘
+//! ```
+//!
+//! They meet only through messages ([`crate::events`]) that carry job, attempt and subtask; stale ones
+//! are dropped.
+
+mod enumerators;
+mod job_master;
+mod progress;
+mod restart;
+mod task_manager;
+mod units;
+
+pub use job_master::{CompletedCheckpoint, JobCommand, JobMaster, JobOutcome, JobRequest};
+pub use progress::JobProgress;
+pub use restart::RestartPolicy;
+pub use task_manager::{TaskManager, TaskManagerHandle, TaskManagerMessage};

@@ -1,0 +1,421 @@
+//! [`JobMaster`]: runs one job: deploys its units, hears its tasks, restarts what failed.
+//!
+//! ```text
+//!   waiting ──(inputs finished, slots free)──> running ──(all tasks ended)──> finished
+//!      ^                                          │
+//!      '──(restart strategy says yes)── failing <─'──(it says no)──> the job fails
+//! ```
+//!
+//! One thread a job. It never waits for anything but its mailbox and the next deadline.
+
+mod checkpoints;
+mod deploy;
+mod failure;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crossbeam_channel::{Receiver, Sender};
+use element::{
+    CheckpointId, Clock, Configuration, DataSetId, EdgeId, Generation, JobId,
+    SubtaskIndex, TaskManagerId, VertexId,
+};
+use graph::ResolvedMode;
+
+use super::enumerators::Enumerators;
+use super::progress::JobProgress;
+use super::restart::RestartPolicy;
+use super::task_manager::{TaskManagerHandle, TaskManagerMessage};
+use super::units::{Unit, units_of};
+use crate::checkpoint::{
+    CheckpointCoordinator, CheckpointSettings, CheckpointStorage, Manifest, Participant,
+};
+use crate::error::{JobError, TaskFailure};
+use crate::events::{FinishedOutput, TaskEvent, TaskId, TaskMail};
+use crate::factory::ExecutionPlan;
+use crate::network::Network;
+use crate::source::EnumeratorOrders;
+
+/// A job to run.
+pub struct JobRequest {
+    /// Its id.
+    pub id: JobId,
+    /// Its name.
+    pub name: String,
+    /// Its plan.
+    pub plan: Arc<ExecutionPlan>,
+    /// Its options.
+    pub config: Configuration,
+    /// Workers to run it.
+    pub managers: Vec<TaskManagerHandle>,
+    /// Where its checkpoints rest.
+    pub storage: Arc<dyn CheckpointStorage>,
+    /// Which making of each data set it writes.
+    pub data_sets: BTreeMap<DataSetId, Generation>,
+    /// The checkpoint to start from.
+    pub restore: Option<Manifest>,
+    /// The clock.
+    pub clock: Arc<dyn Clock>,
+    /// Counters.
+    pub progress: Arc<JobProgress>,
+}
+
+/// What a client asks of a running job.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum JobCommand {
+    /// End it.
+    Cancel,
+    /// End its input: what was read is finished.
+    Stop,
+}
+
+/// How a job ended.
+pub struct JobOutcome {
+    /// Well or not.
+    pub result: Result<(), JobError>,
+    /// Parts of data sets that it wrote, with the worker that holds them. Whoever ran the job keeps
+    /// them if it ended well, and releases them if not.
+    pub persistent: Vec<(TaskManagerId, FinishedOutput)>,
+    /// Checkpoints completed: id, time taken, bytes of keyed state.
+    pub checkpoints: Vec<CompletedCheckpoint>,
+    /// Failures that were recovered from, as text.
+    pub recovered: Vec<String>,
+    /// From the first deployment to the end.
+    pub took: Duration,
+}
+
+impl JobOutcome {
+    /// The engine's own failure.
+    #[must_use]
+    pub fn internal(what: &str) -> Self {
+        Self {
+            result: Err(JobError::Internal(what.to_owned())),
+            persistent: Vec::new(),
+            checkpoints: Vec::new(),
+            recovered: Vec::new(),
+            took: Duration::ZERO,
+        }
+    }
+}
+
+/// A checkpoint that is whole.
+#[derive(Clone, Debug)]
+pub struct CompletedCheckpoint {
+    /// Its id.
+    pub id: CheckpointId,
+    /// From its trigger to its manifest.
+    pub took: Duration,
+    /// Bytes of keyed state.
+    pub bytes: u64,
+}
+
+enum UnitState {
+    /// Not deployed; not before this time, if there is one.
+    Waiting { not_before: Duration },
+    Running(RunningUnit),
+    Finished,
+}
+
+struct RunningUnit {
+    left: BTreeSet<TaskId>,
+    slots: Vec<usize>,
+    network: Arc<Network>,
+    failure: Option<TaskFailure>,
+}
+
+/// A finished partition and where it lies.
+type Located = (TaskManagerId, FinishedOutput);
+
+/// Runs one job.
+pub struct JobMaster {
+    request: JobRequest,
+    events: (Sender<(TaskId, TaskEvent)>, Receiver<(TaskId, TaskEvent)>),
+    commands: Receiver<JobCommand>,
+    units: Vec<Unit>,
+    states: Vec<UnitState>,
+    attempts: BTreeMap<usize, u32>,
+    placed: BTreeMap<TaskId, usize>,
+    free_slots: Vec<u32>,
+    enumerators: Enumerators,
+    assigned: BTreeMap<Participant, Vec<Vec<u8>>>,
+    finished: BTreeMap<(EdgeId, SubtaskIndex), Located>,
+    persistent: BTreeMap<(DataSetId, SubtaskIndex), Located>,
+    coordinator: CheckpointCoordinator,
+    policy: RestartPolicy,
+    latest: Option<Manifest>,
+    retained: Vec<CheckpointId>,
+    checkpoints: Vec<CompletedCheckpoint>,
+    recovered: Vec<String>,
+    giving_up: Option<JobError>,
+    satisfied: bool,
+}
+
+impl JobMaster {
+    /// Prepares a job. Nothing runs yet.
+    ///
+    /// # Errors
+    ///
+    /// [`JobError`] for options that have no valid value, or too few slots.
+    pub fn new(request: JobRequest, commands: Receiver<JobCommand>) -> Result<Self, JobError> {
+        let units = units_of(&request.plan);
+        let available: u32 = request.managers.iter().map(|manager| manager.slots).sum();
+        let needed = units.iter().map(|unit| unit.slots).max().unwrap_or(0);
+        if needed > available {
+            return Err(JobError::TooFewSlots { job: request.name, needed, available });
+        }
+        let settings = CheckpointSettings::of(&request.config)?;
+        let batch = request.plan.mode == ResolvedMode::Batch;
+        let settings = CheckpointSettings {
+            interval: settings.interval.filter(|_| !batch),
+            ..settings
+        };
+        let recoverable = batch || settings.interval.is_some();
+        let policy = RestartPolicy::of(&request.config, recoverable)?;
+        let stored = crate::session::last_checkpoint(&*request.storage);
+        let last = request.restore.as_ref().map_or(stored, |manifest| manifest.id.max(stored));
+        let now = request.clock.monotonic();
+        let waiting = |_: &Unit| UnitState::Waiting { not_before: Duration::ZERO };
+        Ok(Self {
+            events: crossbeam_channel::unbounded(),
+            commands,
+            states: units.iter().map(waiting).collect(),
+            units,
+            attempts: BTreeMap::new(),
+            placed: BTreeMap::new(),
+            free_slots: request.managers.iter().map(|manager| manager.slots).collect(),
+            enumerators: Enumerators::default(),
+            assigned: BTreeMap::new(),
+            finished: BTreeMap::new(),
+            persistent: BTreeMap::new(),
+            coordinator: CheckpointCoordinator::new(settings, last, now),
+            policy,
+            latest: request.restore.clone(),
+            retained: Vec::new(),
+            checkpoints: Vec::new(),
+            recovered: Vec::new(),
+            giving_up: None,
+            satisfied: false,
+            request,
+        })
+    }
+
+    /// Runs the job to its end, on this thread.
+    #[must_use]
+    pub fn run(mut self) -> JobOutcome {
+        let begun = self.request.clock.monotonic();
+        loop {
+            if self.giving_up.is_none() {
+                self.deploy_what_can();
+            }
+            if self.is_over() {
+                break;
+            }
+            self.wait();
+            self.tick();
+        }
+        self.release_results();
+        let result = match self.giving_up.take() {
+            Some(error) => Err(error),
+            None => Ok(()),
+        };
+        self.discard_checkpoints(&result);
+        JobOutcome {
+            result,
+            persistent: self.persistent.into_values().collect(),
+            checkpoints: self.checkpoints,
+            recovered: self.recovered,
+            took: self.request.clock.monotonic().saturating_sub(begun),
+        }
+    }
+
+    fn now(&self) -> Duration {
+        self.request.clock.monotonic()
+    }
+
+    fn is_over(&self) -> bool {
+        let ended = self.giving_up.is_some() || self.satisfied;
+        self.states.iter().all(|state| match state {
+            UnitState::Finished => true,
+            UnitState::Waiting { .. } => ended,
+            UnitState::Running(_) => false,
+        })
+    }
+
+    /// Waits for the next message or deadline, and handles every message that is there.
+    fn wait(&mut self) {
+        let restart = self.states.iter().filter_map(|state| match state {
+            UnitState::Waiting { not_before } if !not_before.is_zero() => Some(*not_before),
+            _ => None,
+        });
+        let deadline = restart.chain(self.coordinator.next_deadline()).min();
+        let timeout = deadline.map_or(Duration::from_secs(3_600), |deadline| {
+            deadline.saturating_sub(self.now())
+        });
+        let (events, commands) = (self.events.1.clone(), self.commands.clone());
+        crossbeam_channel::select! {
+            recv(events) -> event => if let Ok((task, event)) = event {
+                self.event(task, event);
+            },
+            recv(commands) -> command => match command {
+                Ok(command) => self.command(&command),
+                // The client is gone: nobody can ask any more; the job goes on.
+                Err(_) => self.commands = crossbeam_channel::never(),
+            },
+            default(timeout) => {}
+        }
+        while let Ok((task, event)) = events.try_recv() {
+            self.event(task, event);
+        }
+    }
+
+    fn command(&mut self, command: &JobCommand) {
+        match command {
+            JobCommand::Cancel => {
+                let error = JobError::Cancelled { job: self.request.name.clone() };
+                self.give_up(error);
+            }
+            JobCommand::Stop => {
+                let sources: BTreeSet<VertexId> = self.enumerators.sources().collect();
+                for task in self.running_tasks() {
+                    if sources.contains(&task.vertex) {
+                        self.mail(task, TaskMail::Stop);
+                    }
+                }
+            }
+        }
+    }
+
+    fn event(&mut self, task: TaskId, event: TaskEvent) {
+        let Some(unit) = self.unit_of(task) else {
+            tracing::debug!(?task, "an event of an attempt that is over");
+            return;
+        };
+        let who = (task.vertex, task.subtask);
+        let now = self.now();
+        match event {
+            TaskEvent::Ended(result) => self.ended(unit, task, result),
+            TaskEvent::SplitRequest => {
+                let orders = self.enumerators.split_requested(task.vertex, task.subtask);
+                self.carry_out(task.vertex, orders);
+            }
+            TaskEvent::ReaderEvent(event) => {
+                let orders = self.enumerators.reader_event(task.vertex, task.subtask, &event);
+                self.carry_out(task.vertex, orders);
+            }
+            TaskEvent::BacklogBegun => {
+                let decisions = self.coordinator.collecting(who, true, now);
+                self.carry_out_decisions(decisions);
+            }
+            TaskEvent::Drained => {
+                let decisions = self.coordinator.collecting(who, false, now);
+                self.carry_out_decisions(decisions);
+            }
+            TaskEvent::LagBacklog(is_backlog) => self.set_backlog(who, is_backlog),
+            TaskEvent::Acknowledged { id, states } => {
+                let decisions = self.coordinator.acknowledged(id, who, states, now);
+                self.carry_out_decisions(decisions);
+            }
+            TaskEvent::Declined { id, reason } => {
+                let decisions = self.coordinator.failed(id, &reason, now);
+                self.carry_out_decisions(decisions);
+            }
+            TaskEvent::Satisfied => self.satisfied(),
+        }
+    }
+
+    /// The job's answer is there: what still runs is ended, unless it fills a cache (decision D18).
+    fn satisfied(&mut self) {
+        let fills_cache =
+            self.request.plan.vertices.iter().any(|vertex| !vertex.persistent.is_empty());
+        if !fills_cache && !self.satisfied {
+            self.satisfied = true;
+            self.cancel_all();
+        }
+    }
+
+    fn set_backlog(&mut self, who: Participant, is_backlog: bool) {
+        let now = self.now();
+        let decisions = self.coordinator.backlog(who, is_backlog, now);
+        self.request.progress.set_backlog(self.coordinator.is_backlog());
+        self.carry_out_decisions(decisions);
+    }
+
+    /// Sends what an enumerator has ordered. Splits are remembered, for a reader that must begin anew.
+    fn carry_out(
+        &mut self,
+        vertex: VertexId,
+        orders: Result<EnumeratorOrders, crate::error::TaskError>,
+    ) {
+        let orders = match orders {
+            Ok(orders) => orders,
+            Err(error) => return self.source_failed(vertex, error),
+        };
+        let parallelism = self.request.plan.vertex(vertex).map_or(1, |vertex| vertex.parallelism);
+        for (reader, mail) in orders.mail {
+            let readers: Vec<SubtaskIndex> = match reader {
+                Some(reader) => vec![reader],
+                None => (0..parallelism).map(SubtaskIndex).collect(),
+            };
+            for reader in readers {
+                let copy = match &mail {
+                    TaskMail::Splits(splits) => {
+                        let assigned = self.assigned.entry((vertex, reader)).or_default();
+                        assigned.extend(splits.iter().cloned());
+                        TaskMail::Splits(splits.clone())
+                    }
+                    TaskMail::NoMoreSplits => TaskMail::NoMoreSplits,
+                    TaskMail::Backlog(is_backlog) => TaskMail::Backlog(*is_backlog),
+                    TaskMail::ReaderEvent(event) => TaskMail::ReaderEvent(event.clone()),
+                    _ => continue,
+                };
+                self.mail_participant((vertex, reader), copy);
+            }
+        }
+        if let Some(is_backlog) = orders.is_backlog {
+            self.set_backlog((vertex, SubtaskIndex(0)), is_backlog);
+        }
+    }
+
+    fn mail_participant(&mut self, who: Participant, mail: TaskMail) {
+        let running = self.placed.keys().find(|task| (task.vertex, task.subtask) == who).copied();
+        if let Some(task) = running {
+            self.mail(task, mail);
+        }
+    }
+
+    fn mail(&self, task: TaskId, mail: TaskMail) {
+        self.tell(task, TaskManagerMessage::Mail(self.request.id, task, mail));
+    }
+
+    fn tell(&self, task: TaskId, message: TaskManagerMessage) {
+        let manager = self.placed.get(&task).and_then(|at| self.request.managers.get(*at));
+        if manager.is_none_or(|manager| manager.sender.send(message).is_err()) {
+            tracing::debug!(?task, "its task manager is gone");
+        }
+    }
+
+    fn running_tasks(&self) -> Vec<TaskId> {
+        self.states
+            .iter()
+            .filter_map(|state| match state {
+                UnitState::Running(running) => Some(running.left.iter().copied()),
+                _ => None,
+            })
+            .flatten()
+            .collect()
+    }
+
+    fn unit_of(&self, task: TaskId) -> Option<usize> {
+        self.states.iter().position(|state| {
+            matches!(state, UnitState::Running(running) if running.left.contains(&task))
+        })
+    }
+
+    /// Deadlines that have passed.
+    fn tick(&mut self) {
+        let decisions = self.coordinator.poll(self.now());
+        self.carry_out_decisions(decisions);
+    }
+}

@@ -1,0 +1,221 @@
+//! Ends of tasks, good and bad: what runs again, and when the job gives up.
+
+use std::time::Duration;
+
+use element::{Attempt, DataSetId, EdgeId, SubtaskIndex, TaskManagerId, VertexId};
+use shuffle::PartitionIdentity;
+
+use super::{JobMaster, UnitState};
+use crate::cluster::task_manager::TaskManagerMessage;
+use crate::error::{JobError, TaskError, TaskFailure};
+use crate::events::{TaskEnd, TaskId};
+
+impl JobMaster {
+    pub(super) fn ended(&mut self, unit: usize, task: TaskId, result: Result<TaskEnd, TaskError>) {
+        let at = self.placed.remove(&task);
+        let manager = at.and_then(|at| self.request.managers.get(at)).map(|manager| manager.id);
+        if let Some(UnitState::Running(running)) = self.states.get_mut(unit) {
+            running.left.remove(&task);
+        }
+        match result {
+            Ok(end) => self.keep_results(manager, end),
+            Err(source) => self.task_failed(unit, task, source),
+        }
+        let decisions = self.coordinator.ended((task.vertex, task.subtask), self.now());
+        self.carry_out_decisions(decisions);
+        let empty = matches!(
+            self.states.get(unit),
+            Some(UnitState::Running(running)) if running.left.is_empty()
+        );
+        if empty {
+            self.unit_ended(unit);
+        }
+    }
+
+    fn keep_results(&mut self, manager: Option<TaskManagerId>, end: TaskEnd) {
+        let Some(manager) = manager else { return };
+        for output in end.partitions {
+            match output.descriptor.identity {
+                PartitionIdentity::Result(id) => {
+                    self.finished.insert((id.edge, id.producer), (manager, output));
+                }
+                PartitionIdentity::DataSet { data_set, producer, .. } => {
+                    self.persistent.insert((data_set, producer), (manager, output));
+                }
+            }
+        }
+    }
+
+    /// The first failure counts; those of tasks that were cancelled for it, or that miss the other end
+    /// of a channel, follow from it.
+    fn task_failed(&mut self, unit: usize, task: TaskId, source: TaskError) {
+        let name = self.request.plan.vertex(task.vertex).map(|v| v.name.clone()).unwrap_or_default();
+        let Some(UnitState::Running(running)) = self.states.get_mut(unit) else { return };
+        let replaces = match &running.failure {
+            None => true,
+            Some(before) => follows(&before.source) && !follows(&source),
+        };
+        if !replaces {
+            return;
+        }
+        let TaskId { attempt, subtask, .. } = task;
+        running.failure = Some(TaskFailure { task: name, subtask, attempt, source });
+        running.network.abandon();
+        let others: Vec<TaskId> = running.left.iter().copied().collect();
+        for other in others {
+            self.tell(other, TaskManagerMessage::Cancel(self.request.id, vec![other]));
+        }
+    }
+
+    fn unit_ended(&mut self, unit: usize) {
+        let Some(state) = self.states.get_mut(unit) else { return };
+        let UnitState::Running(running) = std::mem::replace(state, UnitState::Finished) else {
+            return;
+        };
+        self.give_slots_back(&running.slots);
+        match running.failure {
+            None => self.sources_ended(unit),
+            Some(_) if self.giving_up.is_some() || self.satisfied => {}
+            Some(failure) => self.unit_failed(unit, failure),
+        }
+    }
+
+    fn vertices_of(&self, unit: usize) -> Vec<VertexId> {
+        let tasks = self.units.get(unit).map(|unit| unit.tasks.as_slice()).unwrap_or_default();
+        tasks.iter().map(|(vertex, _)| *vertex).collect()
+    }
+
+    /// A source that has ended is no longer in backlog (D2, tB7).
+    fn sources_ended(&mut self, unit: usize) {
+        for vertex in self.vertices_of(unit) {
+            if self.enumerators.is_source(vertex) && self.enumerators.is_backlog(vertex) {
+                self.set_backlog((vertex, SubtaskIndex(0)), false);
+            }
+        }
+    }
+
+    fn unit_failed(&mut self, unit: usize, failure: TaskFailure) {
+        let lost = lost_partition(&failure.source);
+        if let Some(PartitionIdentity::DataSet { data_set, .. }) = lost {
+            // Nobody in this job can make it again: past the restart strategy (A17).
+            return self.give_up(JobError::CacheLost {
+                job: self.request.name.clone(),
+                data_sets: vec![(data_set, name_of(&self.request.plan, data_set))],
+                source: Box::new(failure),
+            });
+        }
+        let now = self.now();
+        let Some(delay) = self.policy.failed(now) else {
+            return self.give_up(JobError::Failed {
+                job: self.request.name.clone(),
+                attempts: self.policy.failures(),
+                source: Box::new(failure),
+            });
+        };
+        self.recovered.push(crate::report::chain_of(&failure));
+        if let Some(PartitionIdentity::Result(id)) = lost {
+            self.produce_again(id.edge, id.producer, now + delay);
+        }
+        if !self.is_batch() {
+            let decisions = self.coordinator.abort_all("the job restarts");
+            self.carry_out_decisions(decisions);
+            self.coordinator.restarted(now + delay);
+            self.request.progress.set_backlog(false);
+        }
+        self.close_sources(unit);
+        self.wait_again(unit, now + delay);
+    }
+
+    /// A result of this job is lost: its producer runs again.
+    fn produce_again(&mut self, edge: EdgeId, producer: SubtaskIndex, at: Duration) {
+        self.finished.remove(&(edge, producer));
+        let vertex = self.request.plan.edge(edge).map(|edge| edge.from.vertex);
+        let unit = self.units.iter().position(|unit| {
+            unit.tasks.iter().any(|task| Some(task.0) == vertex && task.1 == producer)
+        });
+        if let Some(unit) = unit {
+            self.wait_again(unit, at);
+        }
+    }
+
+    /// Sources of a unit of several tasks begin anew; in batch mode a source whose subtasks run alone
+    /// keeps its enumerator, and each subtask the splits that it had.
+    fn close_sources(&mut self, unit: usize) {
+        let vertices = self.vertices_of(unit);
+        if vertices.len() > 1 || !self.is_batch() {
+            for vertex in vertices {
+                self.enumerators.close(vertex);
+            }
+        }
+    }
+
+    /// An enumerator has failed: as if a task of its vertex had, for good.
+    pub(super) fn source_failed(&mut self, vertex: VertexId, source: TaskError) {
+        let task = self.request.plan.vertex(vertex).map(|v| v.name.clone()).unwrap_or_default();
+        let failure = TaskFailure { task, subtask: SubtaskIndex(0), attempt: Attempt(0), source };
+        self.give_up(JobError::Failed {
+            job: self.request.name.clone(),
+            attempts: self.policy.failures() + 1,
+            source: Box::new(failure),
+        });
+    }
+
+    /// Ends the job with an error; the first one counts.
+    pub(super) fn give_up(&mut self, error: JobError) {
+        self.giving_up.get_or_insert(error);
+        self.cancel_all();
+    }
+
+    pub(super) fn cancel_all(&mut self) {
+        for task in self.running_tasks() {
+            self.tell(task, TaskManagerMessage::Cancel(self.request.id, vec![task]));
+        }
+        for state in &self.states {
+            if let UnitState::Running(running) = state {
+                running.network.abandon();
+            }
+        }
+    }
+
+    /// Results between the job's own stages end with it.
+    pub(super) fn release_results(&mut self) {
+        for (manager, output) in std::mem::take(&mut self.finished).into_values() {
+            let manager = self.request.managers.iter().find(|other| other.id == manager);
+            let message = TaskManagerMessage::Release(vec![output.descriptor]);
+            if manager.is_none_or(|manager| manager.sender.send(message).is_err()) {
+                tracing::debug!("a result's task manager is gone");
+            }
+        }
+    }
+}
+
+/// Whether an error follows from the failure of another task.
+fn follows(error: &TaskError) -> bool {
+    matches!(
+        error,
+        TaskError::Cancelled
+            | TaskError::Read(shuffle::ReadError::Abandoned)
+            | TaskError::Write(shuffle::WriteError::Closed { .. })
+    )
+}
+
+/// The partition at rest whose loss or damage an error is about.
+fn lost_partition(error: &TaskError) -> Option<PartitionIdentity> {
+    match error {
+        TaskError::Read(error) => error.partition().copied(),
+        TaskError::Shuffle(error) => Some(*error.partition()),
+        TaskError::Source { source, .. } => source.chain().find_map(|cause| {
+            let read = cause.downcast_ref::<shuffle::ReadError>().and_then(|e| e.partition());
+            let partition = cause.downcast_ref::<shuffle::ShuffleError>().map(|e| e.partition());
+            read.or(partition).copied()
+        }),
+        _ => None,
+    }
+}
+
+fn name_of(plan: &crate::factory::ExecutionPlan, data_set: DataSetId) -> String {
+    plan.caches
+        .iter()
+        .find(|cache| cache.data_set == data_set)
+        .map_or_else(|| data_set.to_string(), |cache| cache.name.clone())
+}

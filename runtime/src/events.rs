@@ -1,0 +1,111 @@
+//! What tasks and the JobMaster say to each other.
+//!
+//! Messages only, each with job, attempt, vertex and subtask, so that they could cross a process and
+//! a stale one can be told and dropped. In this process they travel over channels.
+
+use crossbeam_channel::Sender;
+use element::{Attempt, Barrier, CheckpointId, SubtaskIndex, VertexId};
+
+use crate::checkpoint::OperatorState;
+use crate::error::TaskError;
+
+/// From which task an event comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TaskId {
+    /// The attempt of the job.
+    pub attempt: Attempt,
+    /// The vertex.
+    pub vertex: VertexId,
+    /// The subtask.
+    pub subtask: SubtaskIndex,
+}
+
+/// What a task says.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum TaskEvent {
+    /// It has ended, well or not.
+    Ended(Result<TaskEnd, TaskError>),
+    /// A source reader wants a split.
+    SplitRequest,
+    /// A source reader has read all of its splits of this part.
+    ReaderEvent(Vec<u8>),
+    /// A sorted input has been drained and the task is live.
+    Drained,
+    /// A sorted input has begun to collect.
+    BacklogBegun,
+    /// It has written its part of a checkpoint.
+    Acknowledged {
+        /// The checkpoint.
+        id: CheckpointId,
+        /// What its operators stored.
+        states: Vec<OperatorState>,
+    },
+    /// It cannot take part in a checkpoint.
+    Declined {
+        /// The checkpoint.
+        id: CheckpointId,
+        /// Why.
+        reason: String,
+    },
+    /// A source is in backlog by the lag of its watermark, or no longer.
+    LagBacklog(bool),
+    /// A `take` has all that it wants: the sources may stop.
+    Satisfied,
+}
+
+/// How a task ended that did not fail.
+#[derive(Debug, Default)]
+pub struct TaskEnd {
+    /// Result partitions that it has finished.
+    pub partitions: Vec<FinishedOutput>,
+}
+
+/// A blocking partition that a task has finished.
+#[derive(Clone, Debug)]
+pub struct FinishedOutput {
+    /// Which partition it is.
+    pub descriptor: shuffle::PartitionDescriptor,
+    /// Bytes, rows and checksum.
+    pub finished: shuffle::FinishedPartition,
+}
+
+/// What a task is told.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum TaskMail {
+    /// Splits to read, as bytes.
+    Splits(Vec<Vec<u8>>),
+    /// No more splits will come.
+    NoMoreSplits,
+    /// The source is in backlog, or no longer.
+    Backlog(bool),
+    /// Something that the enumerator says to its readers.
+    ReaderEvent(Vec<u8>),
+    /// Begin a checkpoint (sources only).
+    Trigger(Barrier),
+    /// A checkpoint is complete.
+    Complete(CheckpointId),
+    /// A checkpoint was given up.
+    Aborted(CheckpointId),
+    /// Stop reading; what was read is finished as at the end of input.
+    Stop,
+}
+
+/// The way from a task to its JobMaster.
+#[derive(Clone, Debug)]
+pub struct TaskEvents {
+    /// Who speaks.
+    pub task: TaskId,
+    /// The JobMaster's mailbox.
+    pub sender: Sender<(TaskId, TaskEvent)>,
+}
+
+impl TaskEvents {
+    /// Sends an event. A JobMaster that is gone no longer listens, and needs not.
+    pub fn send(&self, event: TaskEvent) {
+        if self.sender.send((self.task, event)).is_err() {
+            tracing::debug!(task = ?self.task, "the job master is gone");
+        }
+    }
+}

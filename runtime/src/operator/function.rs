@@ -1,0 +1,94 @@
+//! [`KeyedFunction`]: what a keyed operator does with a record, a timer, or a combined backlog.
+//!
+//! Process functions, reductions, aggregations and windows are all keyed functions; the
+//! [`super::keyed::KeyedOperator`] runs them.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use element::{Key, Record};
+use state::{KeyedStateBackend, Timer, TimerKind};
+
+use super::keyed_context::KeyedContext;
+
+/// How records of one key combine before they reach the state. Shared by threads.
+pub trait Fold<I>: Send + Sync + 'static {
+    /// What records combine to.
+    type Partial: Record;
+
+    /// Folds a record into what its key has so far; `Some` is the first partial of a key.
+    fn fold(&self, partial: Option<&mut Self::Partial>, value: I) -> Option<Self::Partial>;
+
+    /// Folds a later partial of a key into an earlier one.
+    fn merge(&self, into: &mut Self::Partial, later: Self::Partial);
+}
+
+/// The fold of functions that do not combine.
+#[derive(Debug)]
+pub struct NoFold<I>(PhantomData<fn(I)>);
+
+impl<I: 'static> Fold<I> for NoFold<I> {
+    type Partial = ();
+
+    fn fold(&self, partial: Option<&mut ()>, _: I) -> Option<()> {
+        partial.is_none().then_some(())
+    }
+
+    fn merge(&self, (): &mut (), (): ()) {}
+}
+
+/// A keyed function. One instance a subtask and attempt; called on the task's thread, with the key
+/// at hand set in the context.
+pub trait KeyedFunction<K: Key, I, O>: Send {
+    /// How a backlog combines; [`NoFold`] if it does not.
+    type Fold: Fold<I>;
+
+    /// The fold, if there is one.
+    fn fold(&self) -> Option<Arc<Self::Fold>> {
+        None
+    }
+
+    /// Binds states eagerly, so that a state that cannot be read fails before the first record.
+    ///
+    /// # Errors
+    ///
+    /// What the function says.
+    fn open(&mut self, _backend: &mut KeyedStateBackend) -> anyhow::Result<()> {
+        Ok(())
+    }
+
+    /// Takes one record.
+    ///
+    /// # Errors
+    ///
+    /// What the function says.
+    fn element(&mut self, value: I, context: &mut KeyedContext<'_, K, O>) -> anyhow::Result<()>;
+
+    /// Takes one timer that fires.
+    ///
+    /// # Errors
+    ///
+    /// What the function says.
+    fn on_timer(
+        &mut self,
+        _timer: &Timer,
+        _kind: TimerKind,
+        _context: &mut KeyedContext<'_, K, O>,
+    ) -> anyhow::Result<()> {
+        Ok(())
+    }
+
+    /// Takes what a backlog's records of the key at hand have combined to. Only called if there is a
+    /// fold.
+    ///
+    /// # Errors
+    ///
+    /// What the function says.
+    fn partial(
+        &mut self,
+        _partial: <Self::Fold as Fold<I>>::Partial,
+        _context: &mut KeyedContext<'_, K, O>,
+    ) -> anyhow::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,147 @@
+//! [`KeyedContext`]: what a keyed function may reach while it works on one record or timer.
+
+use element::{Key, KeyHash, Timestamp, decode_key_exact};
+use state::{KeyedStateBackend, StateAccess, TimerKind};
+
+use super::keyed_parts::{CurrentKey, KeyedParts};
+use crate::error::TaskError;
+use crate::output::Output;
+
+/// What a keyed function may reach: its key, state, timers, outputs, and the time.
+pub struct KeyedContext<'a, K, O> {
+    pub(crate) parts: &'a mut KeyedParts<O>,
+    pub(crate) current: &'a mut CurrentKey<K>,
+    pub(crate) out: &'a mut dyn Output<O>,
+    pub(crate) timestamp: Option<Timestamp>,
+    pub(crate) failed: Option<TaskError>,
+}
+
+impl<'a, K: Key, O> KeyedContext<'a, K, O> {
+    pub(crate) fn new(
+        parts: &'a mut KeyedParts<O>,
+        current: &'a mut CurrentKey<K>,
+        out: &'a mut dyn Output<O>,
+        timestamp: Option<Timestamp>,
+    ) -> Self {
+        Self { parts, current, out, timestamp, failed: None }
+    }
+
+    /// The key of the record or timer at hand.
+    ///
+    /// # Panics
+    ///
+    /// If the key's own decoding refuses the bytes that its own encoding made.
+    pub fn key(&mut self) -> &K {
+        let current = &mut *self.current;
+        current.key.get_or_insert_with(|| {
+            decode_key_exact(&current.bytes).expect("a key decodes from its own encoding")
+        })
+    }
+
+    /// The canonical bytes of the key at hand.
+    #[must_use]
+    pub fn key_bytes(&self) -> &[u8] {
+        &self.current.bytes
+    }
+
+    /// The timestamp of the record or timer at hand, if it has one.
+    #[must_use]
+    pub fn timestamp(&self) -> Option<Timestamp> {
+        self.timestamp
+    }
+
+    /// The operator's watermark. During a sorted backlog: the one from before the phase (D11).
+    #[must_use]
+    pub fn watermark(&self) -> Timestamp {
+        self.parts.watermark
+    }
+
+    /// Processing time, read once a batch.
+    #[must_use]
+    pub fn processing_time(&self) -> Timestamp {
+        self.parts.processing_time
+    }
+
+    /// Emits a result with the timestamp of the record or timer at hand.
+    #[inline]
+    pub fn collect(&mut self, value: O) {
+        self.collect_at(value, self.timestamp);
+    }
+
+    /// Emits a result with a timestamp of its own.
+    #[inline]
+    pub fn collect_at(&mut self, value: O, timestamp: Option<Timestamp>) {
+        if self.failed.is_none() {
+            self.failed = self.parts.buffer.push(value, timestamp, self.out).err();
+        }
+    }
+
+    /// Emits a result to a side output.
+    pub fn side_output<T: Send + 'static>(&mut self, tag: &super::side_output::SideTag<T>, value: T) {
+        let timestamp = self.timestamp;
+        if self.failed.is_none() {
+            self.failed = self.parts.side.emit(tag, value, timestamp).err();
+        }
+    }
+
+    /// Timers of the key at hand.
+    pub fn timers(&mut self) -> Timers<'_, O> {
+        Timers { parts: self.parts, hash: self.current.hash, key: &self.current.bytes, namespace: &[] }
+    }
+
+    /// Timers of the key at hand in a namespace, such as a window.
+    pub fn timers_in<'b>(&'b mut self, namespace: &'b [u8]) -> Timers<'b, O> {
+        Timers { parts: self.parts, hash: self.current.hash, key: &self.current.bytes, namespace }
+    }
+
+    /// The error of an output below, if one came up.
+    pub(crate) fn check(&mut self) -> Result<(), TaskError> {
+        self.failed.take().map_or(Ok(()), Err)
+    }
+}
+
+impl<K, O> StateAccess for KeyedContext<'_, K, O> {
+    fn backend(&mut self) -> &mut KeyedStateBackend {
+        &mut self.parts.backend
+    }
+}
+
+/// Timers of one key: unique per time, fired in time order.
+pub struct Timers<'a, O> {
+    parts: &'a mut KeyedParts<O>,
+    hash: KeyHash,
+    key: &'a [u8],
+    namespace: &'a [u8],
+}
+
+impl<O> Timers<'_, O> {
+    /// Asks to be called when the watermark reaches `time`. Nothing happens if that timer exists.
+    pub fn register_event(&mut self, time: Timestamp) {
+        self.register(TimerKind::EventTime, time);
+    }
+
+    /// Asks to be called when processing time reaches `time`.
+    pub fn register_processing(&mut self, time: Timestamp) {
+        self.register(TimerKind::ProcessingTime, time);
+        let next = self.parts.next_processing_timer;
+        self.parts.next_processing_timer = Some(next.map_or(time, |before| before.min(time)));
+    }
+
+    fn register(&mut self, kind: TimerKind, time: Timestamp) {
+        if self.parts.ignores_timers {
+            self.parts.ignored_timers += 1;
+        } else {
+            self.parts.timers.register(kind, time, self.hash, self.key, self.namespace);
+        }
+    }
+
+    /// Takes back an event-time timer; false if there is none.
+    pub fn delete_event(&mut self, time: Timestamp) -> bool {
+        self.parts.timers.delete(TimerKind::EventTime, time, self.hash, self.key, self.namespace)
+    }
+
+    /// Takes back a processing-time timer; false if there is none.
+    pub fn delete_processing(&mut self, time: Timestamp) -> bool {
+        self.parts.timers.delete(TimerKind::ProcessingTime, time, self.hash, self.key, self.namespace)
+    }
+}

@@ -1,0 +1,327 @@
+//! [`Session`]: what outlives jobs: workers, their directories, kept data sets, the clock.
+//!
+//! An environment of the api owns one. Jobs are planned by the api and run here; closing a session
+//! ends its jobs and workers and removes what they left on disk.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+
+use crossbeam_channel::Sender;
+use element::{
+    ByteSize, CheckpointId, Clock, Configuration, DataSetId, Generation, JobId, MemoryBudget,
+    SystemClock, TaskManagerId, option_table,
+};
+use parking_lot::Mutex;
+use shuffle::ShuffleService;
+use state::ByteStoreFactory;
+
+use crate::checkpoint::{CheckpointStorage, DirectoryStorage, Manifest, SnapshotWriter};
+use crate::cluster::{
+    JobCommand, JobMaster, JobOutcome, JobProgress, JobRequest, TaskManager, TaskManagerHandle,
+};
+use crate::error::JobError;
+use crate::factory::ExecutionPlan;
+use crate::report::{JobReport, peak_memory};
+use crate::stores::StateStores;
+use crate::task::Place;
+
+/// What a session is made with, beside options.
+#[derive(Clone, Default)]
+pub struct SessionOptions {
+    /// The options of all of its jobs, unless a job says otherwise.
+    pub config: Configuration,
+    /// A store for keyed state that the user brings.
+    pub state_store: Option<Arc<dyn ByteStoreFactory>>,
+    /// A shuffle for blocking exchanges that the user brings.
+    pub shuffle: Option<Arc<dyn ShuffleService>>,
+    /// A clock other than the system's.
+    pub clock: Option<Arc<dyn Clock>>,
+}
+
+/// Workers and kept results, shared by jobs.
+pub struct Session {
+    directory: tempfile::TempDir,
+    managers: Mutex<Vec<TaskManager>>,
+    snapshots: Mutex<Option<SnapshotWriter>>,
+    stores: StateStores,
+    clock: Arc<dyn Clock>,
+    next_job: AtomicU64,
+    closed: AtomicBool,
+}
+
+impl Session {
+    /// Starts the workers.
+    ///
+    /// # Errors
+    ///
+    /// [`JobError`] for an option without a valid value, or a directory that cannot be used.
+    pub fn open(options: SessionOptions) -> Result<Arc<Self>, JobError> {
+        let config = &options.config;
+        let stores = StateStores::new(config, options.state_store)?;
+        let directory = temporary_directory(config)?;
+        let clock = options.clock.unwrap_or_else(|| Arc::new(SystemClock::default()));
+        let failed = |source| JobError::Directory { path: directory.path().to_owned(), source };
+        let snapshots = SnapshotWriter::start().map_err(failed)?;
+        let workers = config.get(&option_table::WORKERS)?.max(1);
+        let memory = managed_memory(config)?;
+        let managers = (0..workers)
+            .map(|i| {
+                let home = directory.path().join(format!("worker-{i}"));
+                let service = match &options.shuffle {
+                    Some(service) => Arc::clone(service),
+                    None => crate::exchange::file_shuffle(&home, config)?,
+                };
+                let place = Place {
+                    clock: Arc::clone(&clock),
+                    memory: MemoryBudget::new(ByteSize(memory.0 / u64::from(workers))),
+                    spill: crate::exchange::spill_store(&home, config)?,
+                    directory: home,
+                    stores: stores.clone(),
+                    service,
+                    snapshots: snapshots.sender(),
+                };
+                TaskManager::start(TaskManagerId(u64::from(i)), 1, place).map_err(failed)
+            })
+            .collect::<Result<Vec<_>, JobError>>()?;
+        Ok(Arc::new(Self {
+            managers: Mutex::new(managers),
+            snapshots: Mutex::new(Some(snapshots)),
+            stores,
+            clock,
+            next_job: AtomicU64::new(1),
+            closed: AtomicBool::new(false),
+            directory,
+        }))
+    }
+
+    /// What keyed state is called in plans.
+    #[must_use]
+    pub fn state_store(&self) -> &StateStores {
+        &self.stores
+    }
+
+    /// The clock of this session.
+    #[must_use]
+    pub fn clock(&self) -> &Arc<dyn Clock> {
+        &self.clock
+    }
+
+    /// Whether it has been closed.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+
+    /// Starts a job; it runs on threads of its own.
+    ///
+    /// # Errors
+    ///
+    /// [`JobError`] if it cannot be started.
+    pub fn submit(
+        &self,
+        name: &str,
+        plan: ExecutionPlan,
+        config: &Configuration,
+        data_sets: BTreeMap<DataSetId, Generation>,
+        restore: Option<&Path>,
+    ) -> Result<RunningJob, JobError> {
+        if self.is_closed() {
+            return Err(JobError::Closed);
+        }
+        let id = JobId(self.next_job.fetch_add(1, Ordering::AcqRel));
+        let storage = self.storage(name, id, config)?;
+        let restore = restore.map(|path| read_manifest(path)).transpose()?;
+        let progress = Arc::new(JobProgress::default());
+        let plan = Arc::new(plan);
+        let request = JobRequest {
+            id,
+            name: name.to_owned(),
+            plan: Arc::clone(&plan),
+            config: config.clone(),
+            managers: self.slots(&plan, config)?,
+            storage,
+            data_sets,
+            restore,
+            clock: Arc::clone(&self.clock),
+            progress: Arc::clone(&progress),
+        };
+        let (commands, mailbox) = crossbeam_channel::unbounded();
+        let master = JobMaster::new(request, mailbox)?;
+        let thread = std::thread::Builder::new()
+            .name(format!("job-{id}"))
+            .spawn(move || master.run())
+            .map_err(|error| JobError::Internal(format!("no thread for a job: {error}")))?;
+        Ok(RunningJob { id, name: name.to_owned(), plan, progress, commands, thread: Some(thread) })
+    }
+
+    /// The workers with their slots: as configured, or as many as the cores or the job need.
+    fn slots(
+        &self,
+        plan: &ExecutionPlan,
+        config: &Configuration,
+    ) -> Result<Vec<TaskManagerHandle>, JobError> {
+        let managers: Vec<TaskManagerHandle> =
+            self.managers.lock().iter().map(|manager| manager.handle().clone()).collect();
+        let workers = u32::try_from(managers.len()).unwrap_or(1).max(1);
+        let slots = match config.get(&option_table::TASK_SLOTS)? {
+            Some(slots) => slots,
+            None => cores().max(plan.greatest_parallelism()).div_ceil(workers),
+        };
+        Ok(managers.into_iter().map(|manager| TaskManagerHandle { slots, ..manager }).collect())
+    }
+
+    fn storage(
+        &self,
+        name: &str,
+        id: JobId,
+        config: &Configuration,
+    ) -> Result<Arc<dyn CheckpointStorage>, JobError> {
+        let directory = match config.get(&option_table::CHECKPOINT_DIR)? {
+            Some(directory) => PathBuf::from(directory).join(file_name_of(name)),
+            None => self.directory.path().join(format!("checkpoints-{id}")),
+        };
+        Ok(Arc::new(DirectoryStorage::new(directory)))
+    }
+
+    /// Ends the workers and removes what they left. Harmless when done twice.
+    pub fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+        let managers = std::mem::take(&mut *self.managers.lock());
+        drop(managers);
+        let snapshots = self.snapshots.lock().take();
+        drop(snapshots);
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+/// Reads a checkpoint's manifest from its folder.
+fn read_manifest(path: &Path) -> Result<Manifest, JobError> {
+    let failed = |reason: String| JobError::Restore { path: path.display().to_string(), reason };
+    let bytes = std::fs::read(path.join("manifest")).map_err(|error| failed(error.to_string()))?;
+    Manifest::decode(&bytes).map_err(failed)
+}
+
+/// A name as a single segment of a path.
+fn file_name_of(name: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '_' };
+    name.chars().map(plain).collect()
+}
+
+/// The cores that this process may use.
+#[must_use]
+pub fn cores() -> u32 {
+    std::thread::available_parallelism().map_or(1, |n| u32::try_from(n.get()).unwrap_or(1))
+}
+
+fn temporary_directory(config: &Configuration) -> Result<tempfile::TempDir, JobError> {
+    let configured = config.get(&option_table::TMP_DIRS)?;
+    let first = configured.as_deref().and_then(|dirs| dirs.split(',').next()).map(PathBuf::from);
+    let parent = first.unwrap_or_else(std::env::temp_dir);
+    std::fs::create_dir_all(&parent)
+        .and_then(|()| tempfile::Builder::new().prefix("slackwater-").tempdir_in(&parent))
+        .map_err(|source| JobError::Directory { path: parent, source })
+}
+
+/// Managed memory of all workers: as configured, or 40 % of what the process may use.
+fn managed_memory(config: &Configuration) -> Result<ByteSize, JobError> {
+    Ok(match config.get(&option_table::MANAGED_MEMORY)? {
+        Some(memory) => memory,
+        None => ByteSize(available_memory() / 10 * 4),
+    })
+}
+
+/// The memory that this process may use: the control group's limit, or the machine's.
+fn available_memory() -> u64 {
+    let group = std::fs::read_to_string("/sys/fs/cgroup/memory.max")
+        .ok()
+        .and_then(|text| text.trim().parse::<u64>().ok());
+    let machine = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| {
+        let line = text.lines().find(|line| line.starts_with("MemTotal:"))?;
+        line.split_whitespace().nth(1)?.parse::<u64>().ok().map(|kib| kib * 1_024)
+    });
+    let machine = machine.unwrap_or(4 << 30);
+    group.map_or(machine, |group| group.min(machine))
+}
+
+/// A job that has been started.
+pub struct RunningJob {
+    id: JobId,
+    name: String,
+    plan: Arc<ExecutionPlan>,
+    progress: Arc<JobProgress>,
+    commands: Sender<JobCommand>,
+    thread: Option<JoinHandle<JobOutcome>>,
+}
+
+impl RunningJob {
+    /// Its id.
+    #[must_use]
+    pub fn id(&self) -> JobId {
+        self.id
+    }
+
+    /// Its plan.
+    #[must_use]
+    pub fn plan(&self) -> &Arc<ExecutionPlan> {
+        &self.plan
+    }
+
+    /// Its counters, which go on counting.
+    #[must_use]
+    pub fn progress(&self) -> &Arc<JobProgress> {
+        &self.progress
+    }
+
+    /// Whether it has ended.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// Asks something of it. A job that has ended does not mind.
+    pub fn command(&self, command: JobCommand) {
+        if self.commands.send(command).is_err() {
+            tracing::debug!(job = %self.id, "the job has ended");
+        }
+    }
+
+    /// Waits for its end.
+    #[must_use]
+    pub fn wait(mut self) -> (JobOutcome, JobReport) {
+        let outcome = self.thread.take().map(JoinHandle::join);
+        let outcome = match outcome {
+            Some(Ok(outcome)) => outcome,
+            _ => JobOutcome::internal("the job master has panicked"),
+        };
+        let report = JobReport {
+            job: self.name.clone(),
+            mode: self.plan.mode,
+            took: outcome.took,
+            operators: JobReport::of_operators(&self.progress),
+            caches: Vec::new(),
+            checkpoints: outcome.checkpoints.clone(),
+            recovered: outcome.recovered.clone(),
+            peak_memory: peak_memory(),
+        };
+        (outcome, report)
+    }
+}
+
+/// The id behind which those of a job go on, when its directory has checkpoints of an earlier run.
+#[must_use]
+pub fn last_checkpoint(storage: &dyn CheckpointStorage) -> CheckpointId {
+    let names = storage.store().list(element::FileRole::Manifest, "chk-").unwrap_or_default();
+    let ids = names.iter().filter_map(|name| {
+        let (folder, _) = name.split_once('/')?;
+        folder.strip_prefix("chk-")?.parse::<u64>().ok()
+    });
+    CheckpointId(ids.max().unwrap_or(0))
+}

@@ -1,0 +1,254 @@
+//! Sinks: where records leave, at least once or exactly once (two-phase commit).
+//!
+//! ```text
+//!   write* -> barrier: prepare_commit -> checkpoint complete: commit -> ...
+//!                          '-> stored in the checkpoint; committed again after a restore
+//! ```
+//!
+//! A commit may come late, twice, or never: what an id covers is committed with the next complete
+//! checkpoint, and committing again must do nothing.
+
+mod collect;
+
+pub use collect::{CollectSink, Collected};
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use element::{Barrier, Batch, CheckpointId, Control, Record, SubtaskIndex, Timestamp};
+use element::{decode_exact, encode_to_vec};
+
+use crate::context::{OperatorContext, OperatorSnapshot};
+use crate::error::TaskError;
+use crate::events::TaskEvent;
+use crate::operator::Operator;
+use crate::output::{Output, Signal};
+use crate::user::UserCode;
+
+/// What a writer may know of itself.
+#[derive(Clone, Debug)]
+pub struct SinkContext {
+    /// The job's name.
+    pub job: String,
+    /// Which subtask it writes for.
+    pub subtask: SubtaskIndex,
+    /// Of how many.
+    pub parallelism: u32,
+    /// Which attempt of the job.
+    pub attempt: element::Attempt,
+    /// Whether the job takes checkpoints: then commits wait for them.
+    pub checkpoints: bool,
+}
+
+/// A sink. Implemented by users and by the built-in sinks; shared by all subtasks.
+pub trait Sink<T>: Send + Sync + 'static {
+    /// Makes the writer of one subtask. `restored` is what its kin had prepared or stored in the
+    /// checkpoint that the job goes on from.
+    ///
+    /// # Errors
+    ///
+    /// What cannot be opened, by name.
+    fn writer(
+        &self,
+        context: &SinkContext,
+        restored: &[Vec<u8>],
+    ) -> anyhow::Result<Box<dyn SinkWriter<T>>>;
+}
+
+/// Writes the records of one subtask. On the task's thread.
+pub trait SinkWriter<T>: Send {
+    /// Takes one record.
+    ///
+    /// # Errors
+    ///
+    /// What cannot be written, by name; the task then fails.
+    fn write(&mut self, value: T, timestamp: Option<Timestamp>) -> anyhow::Result<()>;
+
+    /// There is nothing more for now: what a reader should see soon is written out.
+    ///
+    /// # Errors
+    ///
+    /// What cannot be written, by name.
+    fn flush(&mut self) -> anyhow::Result<()> {
+        Ok(())
+    }
+
+    /// A barrier: ends what was written since the one before, so that it can be committed.
+    /// Returns what a commit must know, as bytes; it is stored in the checkpoint.
+    ///
+    /// # Errors
+    ///
+    /// What cannot be made durable, by name; the task then fails.
+    fn prepare_commit(&mut self) -> anyhow::Result<Vec<Vec<u8>>> {
+        Ok(Vec::new())
+    }
+
+    /// Makes visible what was prepared. Called again for the same bytes it must do nothing.
+    ///
+    /// # Errors
+    ///
+    /// What cannot be made visible, by name; the task then fails.
+    fn commit(&mut self, _committable: &[u8]) -> anyhow::Result<()> {
+        Ok(())
+    }
+
+    /// Whether it wants no more records: the job may then stop early.
+    fn is_satisfied(&self) -> bool {
+        false
+    }
+
+    /// The input has ended.
+    ///
+    /// # Errors
+    ///
+    /// What cannot be written, by name.
+    fn end(&mut self) -> anyhow::Result<()> {
+        Ok(())
+    }
+}
+
+/// Runs a sink's writer at the end of a chain.
+pub struct SinkOperator<T> {
+    writer: Box<dyn SinkWriter<T>>,
+    pending: BTreeMap<CheckpointId, Vec<Vec<u8>>>,
+    satisfied: bool,
+    user: UserCode,
+    context: Arc<OperatorContext>,
+}
+
+impl<T: Send + 'static> SinkOperator<T> {
+    /// Opens the writer of a subtask; what a restored checkpoint had prepared is committed first.
+    ///
+    /// # Errors
+    ///
+    /// [`TaskError::Sink`] if it cannot be opened.
+    pub fn open(sink: &dyn Sink<T>, context: &Arc<OperatorContext>) -> Result<Self, TaskError> {
+        let task = &context.task;
+        let failed = |source| TaskError::Sink { sink: context.name.clone(), source };
+        let restored = context.restored.lock().take().unwrap_or_default().items;
+        let interval = task.config.get(&element::option_table::CHECKPOINT_INTERVAL)?;
+        let about = SinkContext {
+            job: task.job_name.clone(),
+            subtask: task.subtask,
+            parallelism: task.parallelism,
+            attempt: task.attempt,
+            checkpoints: interval.is_some() && task.mode != graph::ResolvedMode::Batch,
+        };
+        let mut writer = sink.writer(&about, &restored).map_err(failed)?;
+        for committable in &restored {
+            writer.commit(committable).map_err(failed)?;
+        }
+        Ok(Self {
+            writer,
+            pending: BTreeMap::new(),
+            satisfied: false,
+            user: UserCode::new(context),
+            context: Arc::clone(context),
+        })
+    }
+
+    fn call<R>(
+        &mut self,
+        call: impl FnOnce(&mut dyn SinkWriter<T>) -> anyhow::Result<R>,
+    ) -> Result<R, TaskError> {
+        let Self { writer, context, user, .. } = self;
+        user.run_batch(|_| Ok(call(&mut **writer)))?
+            .map_err(|source| TaskError::Sink { sink: context.name.clone(), source })
+    }
+
+    fn commit_up_to(&mut self, id: CheckpointId) -> Result<(), TaskError> {
+        while let Some(entry) = self.pending.first_entry().filter(|entry| *entry.key() <= id) {
+            for committable in entry.remove() {
+                self.call(|writer| writer.commit(&committable))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<T: Send + 'static> Operator<T, ()> for SinkOperator<T> {
+    fn batch(&mut self, batch: Batch<T>, _: &mut dyn Output<()>) -> Result<(), TaskError> {
+        let Self { writer, context, user, .. } = self;
+        user.run_batch(|position| {
+            for (value, timestamp) in batch.into_records() {
+                position.next();
+                writer.write(value, timestamp).map_err(|source| {
+                    TaskError::Sink { sink: context.name.clone(), source }
+                })?;
+            }
+            Ok(())
+        })?;
+        if !self.satisfied && self.writer.is_satisfied() {
+            self.satisfied = true;
+            self.context.tell(TaskEvent::Satisfied);
+        }
+        Ok(())
+    }
+
+    fn signal(&mut self, signal: Signal, out: &mut dyn Output<()>) -> Result<(), TaskError> {
+        match signal {
+            Signal::Flush => self.call(|writer| writer.flush())?,
+            Signal::Complete(id) => self.commit_up_to(id)?,
+            Signal::Stream(Control::EndOfInput) => {
+                // What no checkpoint will cover any more is committed with the end.
+                let rest = self.call(|writer| {
+                    writer.end()?;
+                    writer.prepare_commit()
+                })?;
+                self.commit_up_to(CheckpointId(u64::MAX))?;
+                for committable in rest {
+                    self.call(|writer| writer.commit(&committable))?;
+                }
+            }
+            _ => {}
+        }
+        out.signal(signal)
+    }
+
+    fn snapshot(
+        &mut self,
+        barrier: Barrier,
+        _: &mut dyn Output<()>,
+    ) -> Result<Option<OperatorSnapshot>, TaskError> {
+        let prepared = self.call(|writer| writer.prepare_commit())?;
+        self.pending.insert(barrier.id, prepared);
+        Ok(Some(OperatorSnapshot {
+            uid: self.context.uid.clone(),
+            items: self.pending.values().flatten().cloned().collect(),
+            ..OperatorSnapshot::default()
+        }))
+    }
+}
+
+/// A sink that gives each record to a closure; whatever that has done stays done (at least once).
+pub struct ClosureSink<F>(pub Arc<F>);
+
+struct ClosureWriter<F>(Arc<F>);
+
+impl<T, F> Sink<T> for ClosureSink<F>
+where
+    F: Fn(T) -> anyhow::Result<()> + Send + Sync + 'static,
+{
+    fn writer(&self, _: &SinkContext, _: &[Vec<u8>]) -> anyhow::Result<Box<dyn SinkWriter<T>>> {
+        Ok(Box::new(ClosureWriter(Arc::clone(&self.0))))
+    }
+}
+
+impl<T, F> SinkWriter<T> for ClosureWriter<F>
+where
+    F: Fn(T) -> anyhow::Result<()> + Send + Sync,
+{
+    fn write(&mut self, value: T, _: Option<Timestamp>) -> anyhow::Result<()> {
+        (self.0)(value)
+    }
+}
+
+/// Stores a number as a committable.
+pub(crate) fn number<T: Record>(value: &T) -> Vec<u8> {
+    encode_to_vec(value)
+}
+
+/// Reads a number back.
+pub(crate) fn to_number<T: Record>(bytes: &[u8]) -> anyhow::Result<T> {
+    Ok(decode_exact(bytes)?)
+}

@@ -1,0 +1,102 @@
+//! Where keyed state is opened: in memory, on disk, or in a store of the user's.
+
+use std::fmt;
+use std::sync::Arc;
+
+use element::option_table::{self, StateBackendKind};
+use element::{ConfigError, Configuration};
+use graph::ResolvedMode;
+use state::{ByteStore, ByteStoreFactory, KeyedStateBackend, StoreContext};
+
+use crate::context::OperatorContext;
+use crate::error::TaskError;
+
+/// The choice of a store for a job.
+#[derive(Clone)]
+pub struct StateStores {
+    kind: StateBackendKind,
+    custom: Option<Arc<dyn ByteStoreFactory>>,
+}
+
+impl fmt::Debug for StateStores {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "StateStores({})", self.name())
+    }
+}
+
+impl StateStores {
+    /// As the options say, unless the user brings a store.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError`] if the option names a store that this build does not have.
+    pub fn new(
+        config: &Configuration,
+        custom: Option<Arc<dyn ByteStoreFactory>>,
+    ) -> Result<Self, ConfigError> {
+        let kind = config.get(&option_table::STATE_BACKEND)?;
+        if kind == StateBackendKind::Rocksdb && !cfg!(feature = "rocksdb") {
+            return Err(ConfigError::Refused {
+                key: option_table::STATE_BACKEND.key.to_owned(),
+                reason: "this build has no RocksDB: enable the feature `rocksdb`".to_owned(),
+            });
+        }
+        Ok(Self { kind, custom })
+    }
+
+    /// What the store is called in plans and reports.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match (&self.custom, self.kind) {
+            (Some(_), _) => "user's store",
+            (None, StateBackendKind::Heap) => "heap",
+            (None, StateBackendKind::Disk) => "disk",
+            (None, StateBackendKind::Rocksdb) => "rocksdb",
+        }
+    }
+
+    /// Whether an access costs so little that sorting in front of it does not pay.
+    #[must_use]
+    pub fn is_cheap(&self) -> bool {
+        self.custom.is_none() && self.kind == StateBackendKind::Heap
+    }
+
+    /// Opens the keyed state of one operator's subtask.
+    ///
+    /// # Errors
+    ///
+    /// [`TaskError::State`] if a store on disk cannot be opened.
+    pub fn open(&self, context: &OperatorContext) -> Result<KeyedStateBackend, TaskError> {
+        let task = &context.task;
+        let groups = context.key_groups();
+        if task.mode == ResolvedMode::Batch {
+            return Ok(KeyedStateBackend::one_key());
+        }
+        let cache = task.config.get(&option_table::STATE_CACHE_ENTRIES)?.unwrap_or(0);
+        let place = StoreContext {
+            operator: context.uid.clone(),
+            subtask: task.subtask,
+            directory: task.directory.join(format!("state-{}", context.file_prefix())),
+            memory: Arc::clone(&task.memory),
+            cache_bytes: task.config.get(&option_table::STATE_STORE_CACHE)?.0,
+        };
+        let opened = match (&self.custom, self.kind) {
+            (Some(factory), _) => factory.open(&place),
+            (None, StateBackendKind::Heap) => return Ok(KeyedStateBackend::heap(groups)),
+            (None, StateBackendKind::Disk) => state::FjallByteStore::open(&place.directory, place.cache_bytes)
+                .map(|store| Box::new(store) as Box<dyn ByteStore>),
+            #[cfg(feature = "rocksdb")]
+            (None, StateBackendKind::Rocksdb) => state::RocksByteStore::open(&place.directory, place.cache_bytes)
+                .map(|store| Box::new(store) as Box<dyn ByteStore>),
+            #[cfg(not(feature = "rocksdb"))]
+            (None, StateBackendKind::Rocksdb) => state::FjallByteStore::open(&place.directory, place.cache_bytes)
+                .map(|store| Box::new(store) as Box<dyn ByteStore>),
+        };
+        let store = opened.map_err(|source| TaskError::State {
+            operator: context.name.clone(),
+            source: source.into(),
+        })?;
+        let entries = usize::try_from(cache).unwrap_or(usize::MAX);
+        Ok(KeyedStateBackend::over(store, groups, entries).with_clock(Arc::clone(&task.clock)))
+    }
+}

@@ -1,0 +1,171 @@
+//! The life of a task: wired, stepped, ended.
+//!
+//! A task is a state machine. [`Task::step`] does a bounded piece of work and says what it waits for;
+//! it never blocks, sleeps or reads a clock of its own. In production a thread steps it and parks
+//! ([`run_to_end`]); a simulator steps many in the order that a seed gives.
+
+mod input_driver;
+mod source_driver;
+mod two_input_driver;
+mod waker;
+mod wiring;
+
+pub use input_driver::InputDriver;
+pub use source_driver::SourceDriver;
+pub use two_input_driver::{Side, TwoInput, TwoInputDriver};
+pub use waker::TaskWaker;
+pub use wiring::{PartitionLocation, Place, TaskDeployment, wire};
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crossbeam_channel::Receiver;
+use element::{Barrier, BarrierKind, Timestamp};
+use parking_lot::Mutex;
+
+use crate::checkpoint::SnapshotWork;
+use crate::context::{OperatorSnapshot, TaskContext};
+use crate::error::TaskError;
+use crate::events::{FinishedOutput, TaskEnd, TaskMail};
+use crate::output::Signal;
+use crate::user::panic_message;
+
+/// Partitions that a task has finished, collected from its outputs.
+pub type FinishedOutputs = Arc<Mutex<Vec<FinishedOutput>>>;
+
+/// What a step of a driver came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Something was done; there may be more.
+    Progress,
+    /// A barrier has passed through the chain: snapshots lie ready.
+    Snapshot(Barrier),
+    /// Nothing to do until the task is woken, or this time has come.
+    Wait(Option<Timestamp>),
+    /// The input has ended and everything has left.
+    Done,
+}
+
+/// Moves records from a task's inputs into the head of its chain. Called on the task's thread.
+pub trait Driver: Send {
+    /// A bounded piece of work.
+    ///
+    /// # Errors
+    ///
+    /// [`TaskError`]; the task then fails.
+    fn step(&mut self) -> Result<Step, TaskError>;
+
+    /// A signal from outside of the stream, down the chain.
+    ///
+    /// # Errors
+    ///
+    /// [`TaskError`]; the task then fails.
+    fn signal(&mut self, signal: Signal) -> Result<(), TaskError>;
+
+    /// Mail that is the driver's own business: splits, flags, triggers.
+    ///
+    /// # Errors
+    ///
+    /// [`TaskError`]; the task then fails.
+    fn mail(&mut self, mail: TaskMail) -> Result<(), TaskError>;
+}
+
+/// One subtask of a vertex, in one attempt.
+pub struct Task {
+    context: Arc<TaskContext>,
+    driver: Box<dyn Driver>,
+    mail: Receiver<TaskMail>,
+    snapshots: Arc<Mutex<Vec<OperatorSnapshot>>>,
+    finished: FinishedOutputs,
+    writer: crossbeam_channel::Sender<SnapshotWork>,
+    stopping: bool,
+}
+
+impl Task {
+    /// A bounded piece of work: mail first, then timers, then input.
+    ///
+    /// # Errors
+    ///
+    /// [`TaskError`]; the task has then failed.
+    pub fn step(&mut self) -> Result<Step, TaskError> {
+        if self.context.cancelled.is_cancelled() {
+            return Err(TaskError::Cancelled);
+        }
+        while let Ok(mail) = self.mail.try_recv() {
+            match mail {
+                TaskMail::Complete(id) => self.driver.signal(Signal::Complete(id))?,
+                TaskMail::Aborted(id) => self.driver.signal(Signal::Aborted(id))?,
+                other => self.driver.mail(other)?,
+            }
+        }
+        let now = self.context.clock.now();
+        if self.context.deadline.take_due(now) {
+            self.driver.signal(Signal::ProcessingTime(now))?;
+        }
+        match self.driver.step()? {
+            Step::Snapshot(barrier) => {
+                self.hand_over_snapshots(barrier);
+                Ok(if self.stopping { Step::Done } else { Step::Progress })
+            }
+            Step::Wait(until) => {
+                let next = self.context.deadline.next();
+                Ok(Step::Wait(match (until, next) {
+                    (Some(a), Some(b)) => Some(a.min(b)),
+                    (a, b) => a.or(b),
+                }))
+            }
+            other => Ok(other),
+        }
+    }
+
+    /// What the operators stored for a barrier goes to the thread that writes it.
+    fn hand_over_snapshots(&mut self, barrier: Barrier) {
+        let snapshots = std::mem::take(&mut *self.snapshots.lock());
+        self.stopping = barrier.kind == BarrierKind::StopWithSavepoint;
+        let work = SnapshotWork {
+            barrier,
+            snapshots,
+            store: Arc::clone(&self.context.checkpoints),
+            events: self.context.events.clone(),
+        };
+        if self.writer.send(work).is_err() {
+            tracing::warn!(checkpoint = %barrier.id, "nobody writes snapshots any more");
+        }
+    }
+
+    /// What the task has to say at its end.
+    #[must_use]
+    pub fn end(self) -> TaskEnd {
+        let Self { driver, finished, .. } = self;
+        drop(driver);
+        TaskEnd { partitions: std::mem::take(&mut *finished.lock()) }
+    }
+}
+
+/// Steps a task on this thread until it ends; parks while it waits.
+///
+/// # Errors
+///
+/// [`TaskError`] if it failed or was cancelled; a panic becomes [`TaskError::Panic`].
+pub fn run_to_end(mut task: Task, waker: &TaskWaker) -> Result<TaskEnd, TaskError> {
+    let clock = Arc::clone(&task.context.clock);
+    let name = task.context.vertex_name.clone();
+    loop {
+        let step = catch_unwind(AssertUnwindSafe(|| task.step())).unwrap_or_else(|panic| {
+            Err(TaskError::Panic {
+                operator: name.clone(),
+                record: None,
+                message: panic_message(&*panic),
+            })
+        })?;
+        match step {
+            Step::Progress | Step::Snapshot(_) => {}
+            Step::Wait(until) => waker.park(until.map(|until| {
+                let millis = until.0.saturating_sub(clock.now().0);
+                Duration::from_millis(u64::try_from(millis).unwrap_or(0))
+            })),
+            Step::Done => return Ok(task.end()),
+        }
+    }
+}
