@@ -244,7 +244,7 @@ impl KeyedStateBackend {
             Engine::Cached(_) => Body::Cached(Vec::new()),
         };
         let mut slot: Box<dyn AnySlot> = Box::new(Slot { meta, body });
-        if let Some(restored) = self.restored.claim(id) {
+        if let Some(restored) = self.restored.claim(id, &slot.meta().descriptor())? {
             slot.adopt(restored, self.engine.link())?;
         }
         self.slots.push(slot);

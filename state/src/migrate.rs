@@ -12,7 +12,7 @@ use crate::StateError;
 use crate::cell::Cell;
 use crate::link::StoreLink;
 use crate::slot::{Body, Meta, Slot};
-use crate::snapshot::{Restored, check_state};
+use crate::snapshot::Restored;
 use crate::store::{ByteStore, WriteBatch};
 use crate::store_key::StoreKey;
 
@@ -20,14 +20,13 @@ use crate::store_key::StoreKey;
 const PORTION: usize = 4_096;
 const PORTION_BYTES: usize = 1 << 20;
 
-/// Takes over what was restored for a slot.
+/// Takes over what was restored for a slot, which it fits.
 pub(crate) fn adopt<C: Cell>(
     slot: &mut Slot<C>,
     restored: Restored,
     link: Option<&mut StoreLink>,
 ) -> Result<(), StateError> {
     let written = &restored.header.descriptor;
-    check_state(written, &slot.meta.descriptor())?;
     let old = (written.schema != slot.meta.schema).then_some(&written.schema);
     match (&mut slot.body, old) {
         (Body::Heap(table), _) => {

@@ -28,7 +28,7 @@ pub use pending::PendingSnapshot;
 pub(crate) use pending::{Body as PendingBody, FrozenSlot, FrozenTable};
 pub use reader::{SnapshotEntry, SnapshotReader};
 pub use restore::{NonRestored, RestoredSnapshot, check_restorable};
-pub(crate) use restore::{Restored, RestoredStates, check_state, open_all};
+pub(crate) use restore::{Restored, RestoredStates, open_all};
 
 use element::{CodecError, StoreError};
 

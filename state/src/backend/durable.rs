@@ -79,7 +79,9 @@ impl KeyedStateBackend {
             Engine::Cached(_) => self.restore_store(timers, &readers)?,
         };
         for slot in &mut self.slots {
-            if let Some(restored) = self.restored.claim(slot.meta().id) {
+            if let Some(restored) =
+                self.restored.claim(slot.meta().id, &slot.meta().descriptor())?
+            {
                 slot.adopt(restored, self.engine.link())?;
             }
         }

@@ -61,6 +61,9 @@ impl SnapshotReader {
                 expected: handle.checksum,
             });
         }
+        if reader.entries != handle.entries {
+            return Err(reader.damaged("footer", handle.bytes.saturating_sub(FOOTER)));
+        }
         Ok(reader)
     }
 

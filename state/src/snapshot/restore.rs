@@ -62,10 +62,7 @@ pub fn check_restorable(
 }
 
 /// Whether what was written can be read as what is declared.
-pub(crate) fn check_state(
-    written: &StateDescriptor,
-    declared: &StateDescriptor,
-) -> Result<(), StateError> {
+fn check_state(written: &StateDescriptor, declared: &StateDescriptor) -> Result<(), StateError> {
     if written.kind != declared.kind {
         return Err(StateError::KindChanged {
             state: declared.name.clone(),
@@ -96,9 +93,16 @@ pub(crate) struct RestoredStates {
 }
 
 impl RestoredStates {
-    /// Takes a state out as it is declared.
-    pub(crate) fn claim(&mut self, id: StateId) -> Option<Restored> {
-        self.states.remove(&id)
+    /// Takes a state out as it is declared, if there is one; one that does not fit stays.
+    pub(crate) fn claim(
+        &mut self,
+        id: StateId,
+        declared: &StateDescriptor,
+    ) -> Result<Option<Restored>, StateError> {
+        if let Some(restored) = self.states.get(&id) {
+            check_state(&restored.header.descriptor, declared)?;
+        }
+        Ok(self.states.remove(&id))
     }
 
     pub(crate) fn headers(&self) -> impl Iterator<Item = &StateHeader> {
