@@ -4,13 +4,15 @@
 //! out the sorted buffer, if nothing was spilled, or merges the runs. Single-threaded: a task has a
 //! sorter of its own, and tasks are what runs side by side.
 
+use std::sync::Arc;
+
 use crate::buffer::{Buffer, TOUCHED};
 use crate::merge::Merge;
 use crate::passes::{Pass, reduce};
 use crate::run::Run;
 use crate::spiller::Spiller;
-use crate::stream::Source;
-use crate::{SortError, SortStats, SortedStream, SorterOptions, record};
+use crate::stream::{Held, Source};
+use crate::{SortError, SortStats, SortedStream, SorterOptions, ranges, record};
 
 /// Sorts records by (key bytes, timestamp, arrival) within a budget.
 ///
@@ -143,20 +145,50 @@ impl ExternalSorter {
     ///
     /// [`SortError`] if runs cannot be written or merged, or the sorter is cancelled.
     pub fn finish(mut self) -> Result<SortedStream, SortError> {
+        if self.sort_or_reduce()? {
+            let count = self.buffer.len();
+            let held = Held { buffer: self.buffer, _account: None };
+            let source = Source::Memory(Arc::new(held), 0..count);
+            return Ok(SortedStream::new(self.spiller, source));
+        }
+        let merge = Merge::open(self.runs, &mut self.spiller)?;
+        self.spiller.account.trim();
+        Ok(SortedStream::new(self.spiller, Source::Runs(merge)))
+    }
+
+    /// Ends the input, as [`ExternalSorter::finish`], in parts that can be drained side by side.
+    ///
+    /// Out: at most `ways` streams, one behind the other in the order; no key is in two of them.
+    /// They are of about equal size where prefixes are many. Together they open no more files than
+    /// the fan-in, so many runs make fewer parts. A stream's counts are the sort's and its own
+    /// merge's.
+    ///
+    /// # Errors
+    ///
+    /// As [`ExternalSorter::finish`].
+    pub fn finish_ranges(mut self, ways: usize) -> Result<Vec<SortedStream>, SortError> {
+        if self.sort_or_reduce()? {
+            return Ok(ranges::of_buffer(self.buffer, self.spiller, ways));
+        }
+        ranges::of_runs(self.runs, self.spiller, ways)
+    }
+
+    /// Sorts the buffer and answers true, or, if there are runs, brings them down to what one merge
+    /// can read.
+    fn sort_or_reduce(&mut self) -> Result<bool, SortError> {
         self.check_usable()?;
         self.spiller.check_cancel()?;
         if self.runs.is_empty() {
             let deep = self.buffer.sort(&self.spiller.rules, self.spiller.cancel())?;
             self.spiller.stats.deep_comparisons += deep;
-            return Ok(SortedStream::new(self.spiller, Source::Memory(self.buffer)));
+            return Ok(true);
         }
         self.spill()?;
         self.buffer.release(&mut self.spiller.account);
-        let runs = reduce(self.runs, &mut self.spiller, &mut Pass)?;
+        let runs = std::mem::take(&mut self.runs);
+        self.runs = reduce(runs, &mut self.spiller, &mut Pass)?;
         self.spiller.stats.passes += 1;
-        let merge = Merge::open(runs, &mut self.spiller)?;
-        self.spiller.account.trim();
-        Ok(SortedStream::new(self.spiller, Source::Runs(merge)))
+        Ok(false)
     }
 
     #[cold]

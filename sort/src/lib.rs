@@ -8,6 +8,7 @@
 //!      |               v when the memory refuses         |
 //!      |          spiller, run (record, block) --> run_reader, merge (passes before)
 //!      |
+//! ranges               one sort cut into parts that threads drain side by side
 //! directories          where runs may lie: several, with fail-over, limit and sweep
 //! TypedSorter          keys and records encoded
 //! CombiningSorter      table: equal keys folded before they are sorted; combined: and while merging
@@ -33,6 +34,7 @@ mod merge;
 mod options;
 mod passes;
 mod radix;
+mod ranges;
 mod record;
 mod rules;
 mod run;

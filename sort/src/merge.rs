@@ -5,9 +5,11 @@
 //! records come from the earlier run first, which is the order of arrival as long as neighbours are
 //! merged with neighbours. Source: Knuth, TAOCP vol. 3, 5.4.1.
 
+use std::sync::Arc;
+
 use crate::SortError;
 use crate::run::Run;
-use crate::run_reader::RunReader;
+use crate::run_reader::{PrefixRange, RunReader, WHOLE};
 use crate::spiller::Spiller;
 
 /// The prefix of a run that has ended; a living run may have it too, so it is no proof.
@@ -29,11 +31,20 @@ pub(crate) struct Merge {
 }
 
 impl Merge {
-    /// Opens all of `runs`, in order of arrival.
+    /// Opens all of `runs`, in order of arrival; their files go as they are read.
     pub(crate) fn open(runs: Vec<Run>, spiller: &mut Spiller) -> Result<Self, SortError> {
+        Self::open_range(runs.into_iter().map(Arc::new).collect(), WHOLE, spiller)
+    }
+
+    /// Opens a part of all of `runs`, in order of arrival; the last reader of a file takes it along.
+    pub(crate) fn open_range(
+        runs: Vec<Arc<Run>>,
+        range: PrefixRange,
+        spiller: &mut Spiller,
+    ) -> Result<Self, SortError> {
         let mut readers = Vec::with_capacity(runs.len());
         for run in runs {
-            readers.push(spiller.open_run(run)?);
+            readers.push(RunReader::open(run, range, spiller)?);
         }
         Ok(Self {
             prefixes: vec![ENDED; readers.len()],

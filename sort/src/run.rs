@@ -11,6 +11,7 @@ use element::StoreWriter;
 
 use crate::block::{self, HEAD, Identity};
 use crate::record;
+use crate::rules::Rules;
 use crate::spiller::{OpenFile, RunFile, Spiller};
 use crate::{BlockCompression, SortError};
 
@@ -28,7 +29,24 @@ pub(crate) struct Run {
     pub(crate) largest_block: u64,
     /// The largest body that is packed, as it is in the file.
     pub(crate) largest_packed: u64,
+    /// Some of the blocks, in order, the first always.
+    pub(crate) index: Vec<BlockStart>,
 }
+
+/// Where a block begins, for readers of a part of a run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BlockStart {
+    /// The prefix of the block's first record.
+    pub(crate) prefix: u64,
+    pub(crate) offset: u64,
+    pub(crate) block: u64,
+    /// Records in the blocks before it.
+    pub(crate) records: u64,
+}
+
+/// Blocks closer together than this share an entry of the index, which so takes a five-hundredth of
+/// the run's bytes at most.
+const INDEX_EVERY: u64 = 16 << 10;
 
 /// Writes one run. Dropped before [`RunWriter::finish`], it takes its file with it.
 #[derive(Debug)]
@@ -65,6 +83,7 @@ impl RunWriter {
             stored_bytes: 0,
             largest_block: 0,
             largest_packed: 0,
+            index: Vec::new(),
         };
         let compression = spiller.options.compression;
         let mut block_bytes = spiller.options.block_bytes();
@@ -136,12 +155,25 @@ impl RunWriter {
     #[cold]
     fn write_alone(&mut self, record: &[u8], spiller: &Spiller) -> Result<(), SortError> {
         spiller.check_cancel()?;
+        self.index(record, &spiller.rules);
         let head = block::head_of_one(record, self.identity());
         self.writer.write(&head)?;
         self.writer.write(record)?;
         self.records = 1;
         self.count(record.len() as u64, (HEAD + record.len()) as u64);
         Ok(())
+    }
+
+    /// Notes where the block that begins with this record will lie, unless one nearby is noted.
+    fn index(&mut self, first: &[u8], rules: &Rules) {
+        let offset = self.run.stored_bytes;
+        if self.run.index.last().is_some_and(|last| offset - last.offset < INDEX_EVERY) {
+            return;
+        }
+        let layout = record::parse(first).unwrap_or_default();
+        let key = first.get(layout.key_at..layout.payload_at).unwrap_or_default();
+        let Run { blocks: block, records, .. } = self.run;
+        self.run.index.push(BlockStart { prefix: rules.prefix(key), offset, block, records });
     }
 
     fn identity(&self) -> Identity {
@@ -166,6 +198,9 @@ impl RunWriter {
             return Ok(());
         }
         spiller.check_cancel()?;
+        let block = std::mem::take(&mut self.block);
+        self.index(block.get(HEAD..).unwrap_or_default(), &spiller.rules);
+        self.block = block;
         let identity = self.identity();
         let raw = (self.block.len() - HEAD) as u64;
         let (block, packed) = (&mut self.block, &mut self.packed);

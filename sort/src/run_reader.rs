@@ -4,21 +4,32 @@
 //! Everything that a head says is checked against what the writer counted before memory is taken for
 //! it; every block against its checksum. At its end, or dropped, it deletes the file.
 
+use std::ops::Bound;
+use std::sync::Arc;
+
 use element::{FileRole, StoreError, StoreReader};
 
 use crate::SortError;
 use crate::block::{self, HEAD, Head, Identity};
 use crate::record::{self, Layout};
 use crate::rules::Rules;
-use crate::run::Run;
+use crate::run::{BlockStart, Run};
 use crate::spiller::{OpenFile, Spiller};
 
-/// Reads a run. Starts before the first record.
+/// A part of the order: from a prefix, up to and without another.
+pub(crate) type PrefixRange = (Bound<u64>, Bound<u64>);
+
+/// All of the order.
+pub(crate) const WHOLE: PrefixRange = (Bound::Unbounded, Bound::Unbounded);
+
+/// Reads a run, or a part of it. Starts before the first record.
 #[derive(Debug)]
 pub(crate) struct RunReader {
     // Before the run, so that the file is closed when it is deleted.
     open: Option<(Box<dyn StoreReader>, OpenFile)>,
-    run: Option<Run>,
+    run: Option<Arc<Run>>,
+    /// The part of the run that is read.
+    range: PrefixRange,
     name: String,
     rules: Rules,
     offset: u64,
@@ -36,7 +47,11 @@ pub(crate) struct RunReader {
 }
 
 impl RunReader {
-    pub(crate) fn open(run: Run, spiller: &mut Spiller) -> Result<Self, SortError> {
+    pub(crate) fn open(
+        run: Arc<Run>,
+        range: PrefixRange,
+        spiller: &mut Spiller,
+    ) -> Result<Self, SortError> {
         let name = run.file.name.clone();
         let store = &run.file.target.store;
         let reader = store
@@ -48,14 +63,16 @@ impl RunReader {
         if !spiller.account.take_reserved(taken) {
             spiller.account.take_beyond(taken);
         }
-        let left = run.records;
+        let start = start_of(&run, range);
+        let left = run.records - start.records;
         let mut opened = Self {
             open: Some((reader, open)),
             run: Some(run),
+            range,
             name,
             rules: spiller.rules,
-            offset: 0,
-            next_block: 0,
+            offset: start.offset,
+            next_block: start.block,
             next_head: [0; HEAD],
             stored: Vec::new(),
             raw: Vec::new(),
@@ -69,9 +86,32 @@ impl RunReader {
         Ok(opened)
     }
 
-    /// Goes to the next record; false at the end, when the file is gone.
+    /// Goes to the next record; false at the end, when the file is gone unless others read it.
     #[inline]
     pub(crate) fn advance(&mut self) -> Result<bool, SortError> {
+        if self.range == WHOLE { self.step() } else { self.step_in_range() }
+    }
+
+    #[cold]
+    fn step_in_range(&mut self) -> Result<bool, SortError> {
+        while self.step()? {
+            let prefix = self.prefix();
+            match self.range {
+                (Bound::Included(from), _) if prefix < from => {}
+                (_, Bound::Excluded(until)) if prefix >= until => {
+                    self.close();
+                    self.left_in_block = 0;
+                    self.left = 0;
+                    return Ok(false);
+                }
+                _ => return Ok(true),
+            }
+        }
+        Ok(false)
+    }
+
+    #[inline]
+    fn step(&mut self) -> Result<bool, SortError> {
         if self.left_in_block == 0 {
             if self.left == 0 {
                 self.close();
@@ -139,9 +179,9 @@ impl RunReader {
 
     fn read_first_head(&mut self) -> Result<(), SortError> {
         let mut head = [0; HEAD];
-        self.read_at(0, &mut head)?;
+        self.read_at(self.offset, &mut head)?;
         self.next_head = head;
-        self.offset = HEAD as u64;
+        self.offset += HEAD as u64;
         Ok(())
     }
 
@@ -195,6 +235,14 @@ impl RunReader {
     fn damaged(&self, what: &'static str) -> SortError {
         SortError::Damaged { run: self.name.clone(), block: self.next_block, what, source: None }
     }
+}
+
+/// The last block known to begin before the range, for the range may begin within it.
+fn start_of(run: &Run, range: PrefixRange) -> BlockStart {
+    let first = BlockStart { prefix: 0, offset: 0, block: 0, records: 0 };
+    let (Bound::Included(from), _) = range else { return first };
+    let before = run.index.partition_point(|start| start.prefix < from);
+    before.checked_sub(1).and_then(|index| run.index.get(index)).copied().unwrap_or(first)
 }
 
 fn missing_or_failed(name: &str, block: u64, error: StoreError) -> SortError {

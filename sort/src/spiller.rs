@@ -15,7 +15,6 @@ use parking_lot::Mutex;
 use crate::account::Account;
 use crate::rules::Rules;
 use crate::run::{Run, RunWriter};
-use crate::run_reader::RunReader;
 use crate::{CancelFlag, SortError, SortStats, SorterOptions, SpillTarget};
 
 /// Counts sorters of this process, so that no two have one name.
@@ -131,15 +130,25 @@ impl Spiller {
         Ok(run)
     }
 
-    /// Opens a run to read it once; the file goes when the reader does, or at its end.
-    pub(crate) fn open_run(&mut self, run: Run) -> Result<RunReader, SortError> {
-        RunReader::open(run, self)
+    /// A spiller for one of `ways` parts of the order: the same files, a share of the memory.
+    pub(crate) fn share(&self, ways: usize) -> Self {
+        let mut options = self.options.clone();
+        options.memory = self.options.memory() / ways.max(1) as u64;
+        Self {
+            rules: self.rules,
+            account: Account::new(&options.budget, options.memory, 0),
+            stats: self.stats(),
+            files: Arc::clone(&self.files),
+            identity: self.identity,
+            next_run: self.next_run,
+            options,
+        }
     }
 
     /// The counts, with those that are kept elsewhere.
     pub(crate) fn stats(&self) -> SortStats {
         SortStats {
-            peak_bytes: self.account.peak(),
+            peak_bytes: self.account.peak().max(self.stats.peak_bytes),
             peak_open_files: self.files.peak_open.load(Ordering::Relaxed),
             ..self.stats
         }

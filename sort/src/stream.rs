@@ -3,6 +3,10 @@
 //! From memory or from a merge of runs, and the reader cannot tell. Bounded work a step: a record,
 //! and at times a block. Dropped at any point, it gives back memory and files.
 
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::account::Account;
 use crate::buffer::{Buffer, TOUCHED};
 use crate::merge::Merge;
 use crate::spiller::Spiller;
@@ -19,11 +23,18 @@ pub struct SortedRecord<'a> {
     pub payload: &'a [u8],
 }
 
+/// A sorted buffer, and its loan where several streams share both.
+#[derive(Debug)]
+pub(crate) struct Held {
+    pub(crate) buffer: Buffer,
+    pub(crate) _account: Option<Account>,
+}
+
 /// Where sorted records come from.
 #[derive(Debug)]
 pub(crate) enum Source {
-    /// A sorted buffer: nothing was spilled.
-    Memory(Buffer),
+    /// A part of a sorted buffer: nothing was spilled.
+    Memory(Arc<Held>, Range<usize>),
     /// Runs, merged while they are read.
     Runs(Merge),
     /// Nothing any more: drained or failed.
@@ -37,8 +48,6 @@ pub struct SortedStream {
     // Before the spiller: files are closed and deleted first, then the loan ends.
     source: Source,
     spiller: Spiller,
-    /// Of a source in memory: the next record.
-    next: usize,
     /// Records until the cancel flag is looked at.
     until_check: u32,
 }
@@ -47,7 +56,7 @@ const CHECK_EVERY: u32 = 1_024;
 
 impl SortedStream {
     pub(crate) fn new(spiller: Spiller, source: Source) -> Self {
-        Self { source, spiller, next: 0, until_check: 0 }
+        Self { source, spiller, until_check: 0 }
     }
 
     /// The next record, or `None` at the end, when memory and files have been given back.
@@ -116,12 +125,12 @@ impl SortedStream {
         }
         self.until_check -= 1;
         let step = match &mut self.source {
-            Source::Memory(buffer) => {
-                if self.next.is_multiple_of(TOUCHED) {
-                    std::hint::black_box(buffer.touch(self.next));
+            Source::Memory(held, range) => {
+                if range.start.is_multiple_of(TOUCHED) {
+                    std::hint::black_box(held.buffer.touch(range.start));
                 }
-                self.next += 1;
-                Ok(self.next <= buffer.len())
+                range.start += 1;
+                Ok(range.start <= range.end)
             }
             Source::Runs(merge) => merge.advance().map(|record| record.is_some()),
             Source::Ended => return Ok(false),
@@ -144,9 +153,9 @@ impl SortedStream {
     #[inline]
     pub(crate) fn current(&self) -> Option<SortedRecord<'_>> {
         match &self.source {
-            Source::Memory(buffer) => {
-                let entry = buffer.entry(self.next.checked_sub(1)?)?;
-                let bytes = buffer.bytes_at(entry.at);
+            Source::Memory(held, range) => {
+                let entry = held.buffer.entry(range.start.checked_sub(1)?)?;
+                let bytes = held.buffer.bytes_at(entry.at);
                 let layout = crate::record::parse(bytes)?;
                 Some(SortedRecord {
                     key: bytes.get(layout.key_at..layout.payload_at)?,
@@ -176,7 +185,7 @@ impl SortedStream {
                 drop(merge);
                 self.spiller.account.used()
             }
-            Source::Memory(_) => self.spiller.account.used(),
+            Source::Memory(..) => self.spiller.account.used(),
             Source::Ended => 0,
         };
         self.spiller.account.give(used);
