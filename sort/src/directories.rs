@@ -175,11 +175,14 @@ impl SpillStore for SpillDirectories {
 
     fn rename(&self, role: FileRole, from: &str, to: &str) -> Result<(), StoreError> {
         self.shared.place_of(Operation::Rename, role, from)?.rename(role, from, to)?;
-        let mut files = self.shared.files.lock();
-        if let Some(place) = files.remove(from) {
-            files.insert(to.to_owned(), place);
-        }
-        Ok(())
+        let replaced = {
+            let mut files = self.shared.files.lock();
+            let place = files.remove(from);
+            let replaced = place.and_then(|place| files.insert(to.to_owned(), place));
+            replaced.filter(|replaced| Some(*replaced) != place)
+        };
+        // What had the name in another directory was not replaced there by itself.
+        replaced.map_or(Ok(()), |replaced| self.shared.places[replaced].delete(role, to))
     }
 
     fn delete(&self, role: FileRole, name: &str) -> Result<(), StoreError> {

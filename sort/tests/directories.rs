@@ -126,6 +126,23 @@ fn a_file_moves_with_what_was_written_and_reads_back_whole() {
 }
 
 #[test]
+fn a_rename_replaces_what_had_the_name_wherever_it_was() {
+    let root = tempfile::tempdir().unwrap();
+    let paths = ["one", "two"].map(|name| root.path().join(name));
+    paths.iter().for_each(|path| fs::create_dir(path).unwrap());
+    let store = SpillDirectories::open(&paths, None, &[]).unwrap();
+    for (name, bytes) in [("old", 10), ("new", 20)] {
+        store.create(FileRole::SortRun, name).unwrap().write(&vec![1; bytes]).unwrap();
+    }
+    store.rename(FileRole::SortRun, "new", "old").unwrap();
+    assert_eq!(store.open(FileRole::SortRun, "old").unwrap().len().unwrap(), 20);
+    assert_eq!(store.list(FileRole::SortRun, "").unwrap(), ["old"]);
+    assert_eq!(store.used(), ByteSize(20));
+    drop(store);
+    assert!(names_in(&paths[0]).is_empty() && names_in(&paths[1]).is_empty());
+}
+
+#[test]
 fn what_a_killed_process_left_is_swept_and_nothing_else() {
     let root = tempfile::tempdir().unwrap();
     let outside = root.path().join("outside");
