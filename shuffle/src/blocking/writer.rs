@@ -197,17 +197,29 @@ impl<T: Record> BlockingWriter<T> {
         if missing == 0 || self.loan.grow(missing.max(LOAN_STEP)) || self.loan.grow(missing) {
             return Ok(());
         }
-        let kept = if filled > self.loan.bytes() { 0 } else { 7 };
         let sizes: Vec<usize> = self.lanes.iter().map(|lane| lane.memory().0).collect();
         self.send_lanes()?;
         self.send_shared()?;
         self.shared = Packer::default();
-        // The next region looks like this one: memory stays where it was filled, less what doubling
-        // has taken beyond.
-        for (lane, size) in self.lanes.iter_mut().zip(sizes) {
-            lane.shrink_to(size / 8 * kept);
-        }
+        self.keep_memory(&sizes, filled);
         Ok(())
+    }
+
+    /// After a region: the next one looks like it, so memory stays where it was filled, and what
+    /// doubling took beyond is given back. Fresh memory would cost more than the copies. Where that
+    /// does not fit into the loan, all is given back.
+    fn keep_memory(&mut self, sizes: &[usize], filled: u64) {
+        let limit = self.loan.bytes();
+        let mut held = 0;
+        for (lane, size) in self.lanes.iter_mut().zip(sizes) {
+            if lane.memory().1 > size + size / 4 {
+                lane.shrink_to(*size);
+            }
+            held += lane.memory().1 as u64;
+        }
+        if held > limit || filled < limit / 2 {
+            self.lanes.iter_mut().for_each(|lane| *lane = Packer::default());
+        }
     }
 }
 

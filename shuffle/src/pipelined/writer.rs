@@ -10,7 +10,7 @@ use element::{BATCH_RECORDS, Batch, Control, StreamElement, SubpartitionIndex, T
 use crate::{FinishedPartition, Flow, PartitionWriter, PipelinedSender, TrySendError, WriteError};
 
 /// Bytes of a full batch of large values: beyond it a batch gains nothing and costs cache.
-const BATCH_BYTES: usize = 256 << 10;
+const BATCH_BYTES: usize = 64 << 10;
 
 /// Writes one output edge over pipelined channels.
 pub struct PipelinedWriter<T> {
@@ -25,8 +25,10 @@ struct Lane<T> {
     sender: PipelinedSender<T>,
     /// Records of the batch that is not full yet.
     values: Vec<T>,
-    /// As many as `values`, or none.
+    /// As many as `values` if they are `stamped`, or none.
     timestamps: Vec<Timestamp>,
+    /// Whether the records of the open batch have timestamps.
+    stamped: bool,
     /// Records of the batch that left last, at least 8: room for as many is made for the next, so
     /// that a trickle of small batches does not pay for full ones.
     expected: usize,
@@ -56,6 +58,29 @@ impl<T: Send> PipelinedWriter<T> {
             .ok_or(WriteError::NoSuchSubpartition { subpartition, subpartitions })
     }
 
+    /// One move a record; batches that become full leave.
+    fn scatter_records(
+        &mut self,
+        records: impl Iterator<Item = (T, Option<Timestamp>)>,
+        targets: &[SubpartitionIndex],
+    ) -> Result<(), WriteError> {
+        let full = self.batch_records;
+        let lanes = self.lanes.as_mut_slice();
+        for ((value, stamp), target) in records.zip(targets) {
+            let Some(lane) = lanes.get_mut(target.0 as usize) else {
+                let subpartitions = u32::try_from(lanes.len()).unwrap_or(u32::MAX);
+                return Err(WriteError::NoSuchSubpartition {
+                    subpartition: *target,
+                    subpartitions,
+                });
+            };
+            if lane.push(value, stamp, full).is_err() {
+                return Err(WriteError::Closed { subpartition: *target });
+            }
+        }
+        self.each_lane(|lane| lane.seal_full(full))
+    }
+
     fn open(&self) -> Result<(), WriteError> {
         if self.finished { Err(WriteError::Finished) } else { Ok(()) }
     }
@@ -81,24 +106,41 @@ fn closed(index: usize) -> WriteError {
 impl<T: Send> Lane<T> {
     fn new(sender: PipelinedSender<T>) -> Self {
         let (values, timestamps) = (Vec::new(), Vec::new());
-        Self { sender, values, timestamps, expected: 8, queue: VecDeque::new() }
+        Self { sender, values, timestamps, stamped: false, expected: 8, queue: VecDeque::new() }
     }
 
+    /// Appends a record to the open batch. A batch that becomes full by it leaves with the next
+    /// record or with [`Lane::seal_full`].
     #[inline]
     fn push(&mut self, value: T, stamp: Option<Timestamp>, full: usize) -> Result<(), Gone> {
-        if self.values.is_empty() {
-            self.values.reserve_exact(self.expected.min(full));
-            if stamp.is_some() {
-                self.timestamps.reserve_exact(self.expected.min(full));
-            }
-        } else if stamp.is_some() == self.timestamps.is_empty() {
-            self.seal()?;
-            return self.push(value, stamp, full);
+        let stamped = stamp.is_some();
+        if self.values.len() >= self.values.capacity().min(full) || self.stamped != stamped {
+            self.make_room(stamped, full)?;
         }
         self.values.push(value);
         if let Some(stamp) = stamp {
             self.timestamps.push(stamp);
         }
+        Ok(())
+    }
+
+    #[cold]
+    fn make_room(&mut self, stamped: bool, full: usize) -> Result<(), Gone> {
+        if self.values.len() >= full || self.stamped != stamped {
+            self.seal()?;
+        }
+        self.stamped = stamped;
+        let more = if self.values.is_empty() { self.expected } else { self.values.len() };
+        let more = more.min(full - self.values.len());
+        self.values.reserve_exact(more);
+        if stamped {
+            self.timestamps.reserve_exact(more);
+        }
+        Ok(())
+    }
+
+    /// Sends the open batch if it is full.
+    fn seal_full(&mut self, full: usize) -> Result<(), Gone> {
         if self.values.len() >= full { self.seal() } else { Ok(()) }
     }
 
@@ -108,7 +150,8 @@ impl<T: Send> Lane<T> {
             self.seal()?;
             return self.send(StreamElement::Batch(batch));
         }
-        batch.into_records().try_for_each(|(value, stamp)| self.push(value, stamp, full))
+        batch.into_records().try_for_each(|(value, stamp)| self.push(value, stamp, full))?;
+        self.seal_full(full)
     }
 
     /// Sends the open batch, if it has a record.
@@ -119,7 +162,7 @@ impl<T: Send> Lane<T> {
         self.expected = self.values.len().max(8);
         let values = std::mem::take(&mut self.values);
         let stamps = std::mem::take(&mut self.timestamps);
-        let stamps = (!stamps.is_empty()).then_some(stamps);
+        let stamps = self.stamped.then_some(stamps);
         self.send(StreamElement::Batch(Batch::new(values, stamps)))
     }
 
@@ -169,23 +212,17 @@ impl<T: Send> PartitionWriter<T> for PipelinedWriter<T> {
     ) -> Result<(), WriteError> {
         self.open()?;
         assert_eq!(batch.len(), targets.len(), "one target a record");
-        let full = self.batch_records;
         let (values, stamps) = batch.into_parts();
         match stamps {
             None => {
-                for (value, target) in values.into_iter().zip(targets) {
-                    let sent = self.lane(*target)?.push(value, None, full);
-                    sent.map_err(|Gone| WriteError::Closed { subpartition: *target })?;
-                }
+                let records = values.into_iter().map(|value| (value, None));
+                self.scatter_records(records, targets)
             }
             Some(stamps) => {
-                for ((value, stamp), target) in values.into_iter().zip(stamps).zip(targets) {
-                    let sent = self.lane(*target)?.push(value, Some(stamp), full);
-                    sent.map_err(|Gone| WriteError::Closed { subpartition: *target })?;
-                }
+                let records = values.into_iter().zip(stamps.into_iter().map(Some));
+                self.scatter_records(records, targets)
             }
         }
-        Ok(())
     }
 
     fn emit_all(
