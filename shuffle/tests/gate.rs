@@ -24,11 +24,14 @@ struct Scripted {
 
 impl Scripted {
     fn say(&self, control: Control) {
-        self.queue.lock().unwrap().push_back(StreamElement::Control(control));
+        self.queue.lock().expect("nobody panicked").push_back(StreamElement::Control(control));
     }
 
     fn send(&self, value: u32) {
-        self.queue.lock().unwrap().push_back(StreamElement::Batch(Batch::unstamped(vec![value])));
+        self.queue
+            .lock()
+            .expect("nobody panicked")
+            .push_back(StreamElement::Batch(Batch::unstamped(vec![value])));
     }
 
     fn polls(&self) -> u64 {
@@ -39,7 +42,7 @@ impl Scripted {
 impl ChannelReader<u32> for Scripted {
     fn poll(&mut self) -> Result<ChannelEvent<u32>, ReadError> {
         self.polls.fetch_add(1, Ordering::Relaxed);
-        let next = self.queue.lock().unwrap().pop_front();
+        let next = self.queue.lock().expect("nobody panicked").pop_front();
         Ok(next.map_or(ChannelEvent::Empty, ChannelEvent::Element))
     }
 }
