@@ -14,6 +14,35 @@
 //! CombiningSorter      table: equal keys folded before they are sorted; combined: and while merging
 //! ```
 //!
+//! ```
+//! use std::sync::Arc;
+//! use element::{ByteSize, MemoryBudget};
+//! use slackwater_sort::{ExternalSorter, SorterOptions, SpillDirectories, SpillTarget};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let directories = [std::env::temp_dir()];
+//! let store = Arc::new(SpillDirectories::open(&directories, Some(ByteSize::mib(512)), &[])?);
+//! let budget = MemoryBudget::new(ByteSize::mib(16));
+//! let options = SorterOptions::new(budget, SpillTarget::new(store, "words")).with_fan_in(64);
+//! let mut sorter = ExternalSorter::new(options);
+//! for (position, word) in ["tide", "slack", "ebb", "slack"].into_iter().enumerate() {
+//!     sorter.push(word.as_bytes(), position as i64, b"")?;
+//! }
+//! let mut words = Vec::new();
+//! let mut groups = sorter.finish()?.groups();
+//! while let Some(mut group) = groups.next()? {
+//!     let word = String::from_utf8(group.key().to_vec())?;
+//!     let mut positions = Vec::new();
+//!     while let Some(record) = group.next()? {
+//!         positions.push(record.timestamp);
+//!     }
+//!     words.push((word, positions));
+//! }
+//! assert_eq!(words[1], ("slack".to_owned(), vec![1, 3]));
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! Stands alone: any byte-string keys, a timestamp and a payload each. Left out on purpose: hashing
 //! and key groups (the runtime puts the hash in front of the key), durability of runs, and threads.
 
