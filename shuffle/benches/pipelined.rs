@@ -123,7 +123,7 @@ fn pump<T: Sample>(writer: &mut PipelinedWriter<T>) {
 /// As channels that block do: gives the core away a few times before it parks.
 fn wait(turns: &mut u32) {
     *turns += 1;
-    if *turns % 8 == 0 { std::thread::park() } else { std::thread::yield_now() }
+    if turns.is_multiple_of(8) { std::thread::park() } else { std::thread::yield_now() }
 }
 
 fn consume<T: Sample>(mut gate: InputGate<T>, me: &Late) -> u64 {
