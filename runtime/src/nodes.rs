@@ -19,10 +19,15 @@ use crate::operator::timestamps::{Timestamps, WatermarkStrategy};
 use crate::operator::{Chained, Operator};
 use crate::output::{Output, Tee};
 use crate::sink::{Sink, SinkOperator};
-use crate::source::{Boundedness, ErasedSource, ReaderContext, TypedSource};
+use crate::source::{
+    Boundedness, ErasedSource, ReaderContext, SourceSides, TypedSource, WithSides,
+};
 use crate::task::{Driver, InputDriver, SourceDriver, TwoInput, TwoInputDriver};
 
 type Boxed<T> = Box<dyn Output<T>>;
+
+/// The head of a source's chain, and the way to its side outputs.
+type SourceHead<T> = (Boxed<T>, SourceSides);
 
 /// A driver over the only gate of a head that takes `I`.
 fn input_driver<I: Send + 'static>(head: Wire, mut gates: Gates) -> Result<Box<dyn Driver>, TaskError> {
@@ -190,23 +195,27 @@ impl<T: Send + 'static> NodeFactory for SourceNode<T> {
 
     fn link(&self, context: &Arc<OperatorContext>, mut outputs: Outputs) -> Result<Wire, TaskError> {
         let stamps = Timestamps::new(self.strategy.clone(), context)?;
-        let chained = Chained::new(stamps, outputs.main::<T>(), Arc::clone(context));
-        Ok(Wire::new(Box::new(chained) as Boxed<T>))
+        let main = outputs.main::<T>();
+        let chained = Box::new(Chained::new(stamps, main, Arc::clone(context)));
+        let sides = SourceSides::default();
+        let head = WithSides::new(chained, outputs.side, sides.clone(), context);
+        Ok(Wire::of::<SourceHead<T>>((Box::new(head), sides)))
     }
 
     fn driver(&self, context: &Arc<OperatorContext>, head: Wire, _: Gates) -> Result<Box<dyn Driver>, TaskError> {
+        let (head, sides) = head.take::<SourceHead<T>>();
         let about = ReaderContext {
             subtask: context.task.subtask,
             parallelism: context.task.parallelism,
             clock: Arc::clone(&context.task.clock),
             metrics: Arc::clone(&context.metrics),
+            sides,
         };
         let reader = self.source.reader(&about).map_err(|source| TaskError::Source {
             source_name: context.name.clone(),
             source,
         })?;
         let splits = context.restored.lock().take().unwrap_or_default().items;
-        let head = head.open::<T>();
         Ok(Box::new(SourceDriver::new(reader, head, context.is_backlog, &splits, context)?))
     }
 

@@ -15,9 +15,12 @@ pub mod generator;
 pub mod hybrid;
 pub mod iterator;
 mod erased;
+mod sides;
 mod static_splits;
 
 pub use erased::{AnyEnumerator, AnyReader, EnumeratorOrders, ErasedSource, TypedSource};
+pub use sides::SourceSides;
+pub(crate) use sides::WithSides;
 pub use static_splits::StaticSplits;
 
 use element::{Batch, Record, SubtaskIndex, Timestamp};
@@ -73,6 +76,8 @@ pub struct ReaderContext {
     pub clock: std::sync::Arc<dyn element::Clock>,
     /// Counters of its operator.
     pub metrics: std::sync::Arc<crate::metrics::OperatorMetrics>,
+    /// Side outputs of its operator.
+    pub sides: SourceSides,
 }
 
 /// Hands out splits. One a source and attempt, on the JobMaster's thread; never blocks for long.

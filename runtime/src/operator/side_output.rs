@@ -91,6 +91,12 @@ impl SideOutputs {
         self.outputs.insert(name.to_owned(), Box::new(side));
     }
 
+    /// Whether somebody listens to a tag.
+    #[must_use]
+    pub fn has(&self, name: &str) -> bool {
+        self.outputs.contains_key(name)
+    }
+
     /// Emits one record to a tag.
     ///
     /// # Errors
