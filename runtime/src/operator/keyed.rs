@@ -17,12 +17,12 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use element::{Barrier, Batch, Control, Key, Record, RecordAttributes, Timestamp, hash_key_bytes};
-use state::TimerKind;
 
 use super::Operator;
+use super::firing::Firing;
 use super::function::{Fold, KeyedFunction};
 use super::keyed_context::KeyedContext;
-use super::keyed_parts::{CurrentKey, KeyedParts, timestamp_of};
+use super::keyed_parts::{CurrentKey, KeyedParts};
 use super::selector::KeySelector;
 use crate::backlog::{BacklogPlan, Collecting, Draining};
 use crate::context::{OperatorContext, OperatorSnapshot};
@@ -38,12 +38,12 @@ const PIECE: usize = 2_048;
 enum Work<C: Fold<I>, I> {
     /// A backlog's records into the function.
     Drain(Box<Draining<C, I>>),
-    /// Event-time timers up to here.
-    FireEvent(Timestamp),
-    /// Processing-time timers up to here.
-    FireProcessing(Timestamp),
-    /// The backlog is through: the watermark from here on, and whether live records follow.
-    Drained { watermark: Option<Timestamp>, live: bool },
+    /// Timers of all keys up to a time.
+    Fire(Firing),
+    /// The watermark from here on; sent on if it is news.
+    Watermark(Timestamp),
+    /// The backlog is through and all that follows from it has gone down.
+    Announce,
     /// A signal that waits its turn.
     Forward(Signal),
 }
@@ -57,6 +57,8 @@ pub struct KeyedOperator<F: KeyedFunction<K, I, O>, K: Key, I, O> {
     scratch: Vec<u8>,
     collecting: Option<Collecting<F::Fold, I>>,
     work: VecDeque<Work<F::Fold, I>>,
+    /// The greatest watermark sent on by this attempt; at most that of `parts`.
+    sent: Timestamp,
     plan: BacklogPlan,
     user: UserCode,
     context: Arc<OperatorContext>,
@@ -94,6 +96,7 @@ where
             scratch: Vec::new(),
             collecting: None,
             work: VecDeque::new(),
+            sent: Timestamp::MIN,
             plan,
             user: UserCode::new(context),
             context: Arc::clone(context),
@@ -141,28 +144,63 @@ where
         self.parts.flush_outputs(out)
     }
 
-    fn begin_backlog(&mut self) -> Result<(), TaskError> {
+    /// Whether records are collected at this moment.
+    pub(crate) fn is_collecting(&self) -> bool {
+        self.collecting.is_some()
+    }
+
+    /// What a backlog phase does here.
+    pub(crate) fn plan(&self) -> &BacklogPlan {
+        &self.plan
+    }
+
+    /// From here on records are collected.
+    ///
+    /// # Errors
+    ///
+    /// [`TaskError`] if the options of the sorter are not valid.
+    pub(crate) fn begin_backlog(&mut self) -> Result<(), TaskError> {
         let fold = self.function.fold();
         self.collecting = Some(self.plan.begin(fold, &self.context)?);
         self.context.tell(TaskEvent::BacklogBegun);
         Ok(())
     }
 
-    /// The backlog is over: its records go to the function, then what follows them goes on.
-    fn begin_drain(
+    /// Ends a phase: what was collected goes to the function, key by key; then the due timers of
+    /// other keys fire (decision D10). Returns the watermark of the phase. Nothing is sent on.
+    ///
+    /// # Errors
+    ///
+    /// [`TaskError`] if the sorted runs cannot be merged, or the store cannot begin.
+    pub(crate) fn end_backlog(
         &mut self,
-        collecting: Collecting<F::Fold, I>,
         watermark: Option<Timestamp>,
-        live: bool,
-    ) -> Result<(), TaskError> {
+    ) -> Result<Option<Timestamp>, TaskError> {
+        let Some(collecting) = self.collecting.take() else { return Ok(watermark) };
         let upto = self.parts.phase_watermark(collecting.watermark(), watermark);
         self.parts.begin_sorted_input(&self.context)?;
         self.current.set = false;
         let before = self.parts.backend.counters();
         let draining = collecting.finish(upto, self.plan.is_batch(), before, &self.context)?;
         self.work.push_back(Work::Drain(Box::new(draining)));
-        self.work.push_back(Work::Drained { watermark: upto, live });
-        Ok(())
+        self.work.extend(upto.map(|upto| Work::Fire(Firing::event(upto))));
+        Ok(upto)
+    }
+
+    /// Time has come to `watermark`: due timers fire, then it is sent on.
+    pub(crate) fn advance(&mut self, watermark: Timestamp) {
+        self.work.push_back(Work::Fire(Firing::event_with_watermark(watermark)));
+        self.work.push_back(Work::Watermark(watermark));
+    }
+
+    /// A signal to be sent on when all work before it is done.
+    pub(crate) fn later(&mut self, signal: Signal) {
+        self.work.push_back(Work::Forward(signal));
+    }
+
+    /// The JobMaster is told that the phase is through when all work before this is done.
+    pub(crate) fn announce(&mut self) {
+        self.work.push_back(Work::Announce);
     }
 
     /// One piece of a drain: records, and the timers at the end of their keys. True when it is done.
@@ -183,22 +221,12 @@ where
     /// Fires up to a piece of the timers that are due. True when none is left.
     fn fire_piece(
         &mut self,
-        kind: TimerKind,
-        upto: Timestamp,
+        firing: &mut Firing,
         out: &mut dyn Output<O>,
     ) -> Result<bool, TaskError> {
-        let Self { function, parts, current, user, .. } = self;
+        let Self { function, parts, current, user, context, .. } = self;
         let done = user.run_batch(|position| {
-            for _ in 0..PIECE {
-                let Some(timer) = parts.timers.pop_due(kind, upto) else { return Ok(true) };
-                position.next();
-                current.enter(&timer, parts);
-                let timestamp = timestamp_of(&timer);
-                let mut context = KeyedContext::new(parts, current, out, timestamp);
-                function.on_timer(&timer, kind, &mut context)?;
-                context.check()?;
-            }
-            Ok(false)
+            firing.piece(PIECE, position, function, parts, current, &context.name, out)
         })?;
         self.parts.arm(&self.context);
         self.parts.flush_outputs(out)?;
@@ -227,10 +255,17 @@ where
                 }
                 Ok(done)
             }
-            Work::FireEvent(upto) => self.fire_piece(TimerKind::EventTime, *upto, out),
-            Work::FireProcessing(upto) => self.fire_piece(TimerKind::ProcessingTime, *upto, out),
-            Work::Drained { watermark, live } => {
-                self.drained(*watermark, *live, out)?;
+            Work::Fire(firing) => self.fire_piece(firing, out),
+            Work::Watermark(watermark) => {
+                if *watermark > self.sent {
+                    self.parts.set_watermark(*watermark);
+                    self.sent = *watermark;
+                    self.forward(Signal::Stream(Control::Watermark(*watermark)), out)?;
+                }
+                Ok(true)
+            }
+            Work::Announce => {
+                self.context.tell(TaskEvent::Drained);
                 Ok(true)
             }
             Work::Forward(signal) => {
@@ -240,27 +275,6 @@ where
         }
     }
 
-    /// Says downstream that the backlog is over; from here on this is a stream (decision D11).
-    fn drained(
-        &mut self,
-        watermark: Option<Timestamp>,
-        live: bool,
-        out: &mut dyn Output<O>,
-    ) -> Result<(), TaskError> {
-        if live {
-            self.forward(
-                Signal::Stream(Control::Attributes(RecordAttributes::live(watermark))),
-                out,
-            )?;
-        }
-        if let Some(watermark) = watermark.filter(|mark| *mark > self.parts.watermark) {
-            self.parts.watermark = watermark;
-            self.forward(Signal::Stream(Control::Watermark(watermark)), out)?;
-        }
-        self.context.tell(TaskEvent::Drained);
-        Ok(())
-    }
-
     fn forward(&mut self, signal: Signal, out: &mut dyn Output<O>) -> Result<(), TaskError> {
         self.parts.flush_outputs(out)?;
         self.parts.side.signal(signal)?;
@@ -268,7 +282,11 @@ where
     }
 
     /// Whatever waits beyond the first piece is left to `pump`.
-    fn start_work(&mut self, out: &mut dyn Output<O>) -> Result<(), TaskError> {
+    ///
+    /// # Errors
+    ///
+    /// [`TaskError`] of the function, the store or an output.
+    pub(crate) fn start_work(&mut self, out: &mut dyn Output<O>) -> Result<(), TaskError> {
         while let Some(mut work) = self.work.pop_front() {
             if !self.work_piece(&mut work, out)? {
                 self.work.push_front(work);
@@ -279,24 +297,41 @@ where
     }
 
     fn attributes(&mut self, attributes: RecordAttributes) -> Result<(), TaskError> {
-        match (attributes.is_backlog, self.collecting.take()) {
-            (true, None) => {
-                if self.plan.collects() {
-                    self.begin_backlog()?;
+        let signal = Signal::Stream(Control::Attributes(attributes));
+        if self.plan.is_batch() && self.collecting.is_some() {
+            // The whole input is one backlog; what is said about parts of it changes nothing.
+        } else if attributes.is_backlog {
+            if self.plan.collects() && self.collecting.is_none() {
+                self.begin_backlog()?;
+            }
+            self.later(signal);
+        } else {
+            // Downstream sees drained records, then the flag, then the watermark (decision D11).
+            let watermark = match self.collecting {
+                Some(_) => self.end_backlog(attributes.watermark)?,
+                None => {
+                    let firing = attributes.watermark.map(Firing::event_with_watermark);
+                    self.work.extend(firing.map(Work::Fire));
+                    attributes.watermark
                 }
-                let signal = Signal::Stream(Control::Attributes(attributes));
-                self.work.push_back(Work::Forward(signal));
-            }
-            (false, Some(collecting)) if !self.plan.is_batch() => {
-                self.begin_drain(collecting, attributes.watermark, true)?;
-            }
-            (_, Some(collecting)) => self.collecting = Some(collecting),
-            (false, None) => {
-                // Streamed through: what the phase's watermark covers fires before the switch goes on.
-                self.work.extend(attributes.watermark.map(Work::FireEvent));
-                self.work.push_back(Work::Drained { watermark: attributes.watermark, live: true });
-            }
+            };
+            self.later(Signal::Stream(Control::Attributes(RecordAttributes::live(watermark))));
+            self.work.extend(watermark.map(Work::Watermark));
+            self.announce();
         }
+        Ok(())
+    }
+
+    /// The input has ended: what was collected is drained, all timers fire, time ends (D16).
+    ///
+    /// # Errors
+    ///
+    /// As [`end_backlog`](Self::end_backlog).
+    pub(crate) fn end_input(&mut self) -> Result<(), TaskError> {
+        self.end_backlog(Some(Timestamp::MAX))?;
+        self.advance(Timestamp::MAX);
+        self.announce();
+        self.later(Signal::Stream(Control::EndOfInput));
         Ok(())
     }
 }
@@ -322,32 +357,16 @@ where
         match signal {
             Signal::Stream(Control::Watermark(watermark)) => match &mut self.collecting {
                 Some(collecting) => collecting.fold_watermark(watermark),
-                None => {
-                    self.parts.watermark = self.parts.watermark.max(watermark);
-                    self.work.push_back(Work::FireEvent(watermark));
-                    self.work.push_back(Work::Forward(signal));
-                }
+                None => self.advance(watermark),
             },
             Signal::Stream(Control::Attributes(attributes)) => self.attributes(attributes)?,
-            Signal::Stream(Control::EndOfInput) => {
-                match self.collecting.take() {
-                    Some(collecting) => {
-                        self.begin_drain(collecting, Some(Timestamp::MAX), false)?;
-                    }
-                    None => {
-                        self.work.push_back(Work::FireEvent(Timestamp::MAX));
-                        self.work.push_back(Work::Drained {
-                            watermark: Some(Timestamp::MAX),
-                            live: false,
-                        });
-                    }
-                }
-                self.work.push_back(Work::Forward(signal));
-            }
+            Signal::Stream(Control::EndOfInput) => self.end_input()?,
             Signal::ProcessingTime(now) => {
                 self.parts.processing_time = now;
+                // The deadline that led here is used up: what is left of the timers asks for the next.
+                self.parts.next_processing_timer = Some(now);
                 if self.collecting.is_none() {
-                    self.work.push_back(Work::FireProcessing(now));
+                    self.work.push_back(Work::Fire(Firing::processing(now)));
                 }
                 self.work.push_back(Work::Forward(signal));
             }
@@ -370,11 +389,22 @@ where
 
     fn snapshot(
         &mut self,
-        _: Barrier,
+        barrier: Barrier,
         out: &mut dyn Output<O>,
     ) -> Result<Option<OperatorSnapshot>, TaskError> {
         self.parts.flush_outputs(out)?;
         self.current.set = false;
-        self.parts.snapshot(&self.context).map(Some)
+        let snapshot = if self.collecting.is_some() {
+            // What is collected is in no state yet, so nothing that is stored would be whole (F1).
+            self.context.tell(TaskEvent::Declined {
+                id: barrier.id,
+                reason: format!("`{}` collects a backlog", self.context.name),
+            });
+            None
+        } else {
+            Some(self.parts.snapshot(&self.context)?)
+        };
+        self.parts.side.signal(Signal::Stream(Control::Barrier(barrier)))?;
+        Ok(snapshot)
     }
 }
