@@ -28,6 +28,7 @@ extern crate self as slackwater;
 
 mod aggregates;
 mod collected;
+mod connected_streams;
 mod data_stream;
 mod environment;
 mod error;
@@ -38,6 +39,7 @@ mod upstream;
 
 pub use aggregates::{Count, Extreme, FoldAggregate, Reduce, Sum};
 pub use collected::Collected;
+pub use connected_streams::ConnectedStreams;
 pub use data_stream::DataStream;
 pub use environment::{EnvironmentBuilder, EnvironmentConfig, StreamExecutionEnvironment};
 pub use error::{Error, Result};
@@ -52,6 +54,7 @@ pub use element::{
 pub use runtime::cluster::JobProgress;
 pub use runtime::error::{JobError, TaskError, TaskFailure};
 pub use runtime::operator::aggregate::Aggregator;
+pub use runtime::operator::co_process::{KeyedCoProcessFunction, TwoInputBacklog};
 pub use runtime::operator::flat_map::Collector;
 pub use runtime::operator::keyed_context::{KeyedContext, Timers};
 pub use runtime::operator::process::KeyedProcessFunction;

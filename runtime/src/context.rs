@@ -127,6 +127,8 @@ pub struct TreatmentPlan {
     pub memory: Option<ByteSize>,
     /// Whether its records combine.
     pub combines: bool,
+    /// Whether it emits nothing before its input ends (FLIP-331).
+    pub output_only_at_end: bool,
 }
 
 impl OperatorContext {

@@ -9,6 +9,10 @@
 //! barriers (snapshot, then forward) and counting.
 
 pub mod aggregate;
+pub mod co_group;
+pub mod co_process;
+pub mod either;
+pub(crate) mod firing;
 pub mod flat_map;
 pub mod function;
 pub mod keyed;

@@ -82,7 +82,11 @@ impl StateStores {
         };
         let opened = match (&self.custom, self.kind) {
             (Some(factory), _) => factory.open(&place),
-            (None, StateBackendKind::Heap) => return Ok(KeyedStateBackend::heap(groups)),
+            (None, StateBackendKind::Heap) => {
+                return Ok(KeyedStateBackend::heap(groups)
+                    .with_operator(context.uid.clone())
+                    .with_clock(Arc::clone(&task.clock)));
+            }
             (None, StateBackendKind::Disk) => state::FjallByteStore::open(&place.directory, place.cache_bytes)
                 .map(|store| Box::new(store) as Box<dyn ByteStore>),
             #[cfg(feature = "rocksdb")]
@@ -97,6 +101,8 @@ impl StateStores {
             source: source.into(),
         })?;
         let entries = usize::try_from(cache).unwrap_or(usize::MAX);
-        Ok(KeyedStateBackend::over(store, groups, entries).with_clock(Arc::clone(&task.clock)))
+        Ok(KeyedStateBackend::over(store, groups, entries)
+            .with_operator(context.uid.clone())
+            .with_clock(Arc::clone(&task.clock)))
     }
 }

@@ -206,6 +206,9 @@ impl KeyEnd {
         O: Send,
     {
         let now = if self.batch { Timestamp::MAX } else { parts.processing_time };
+        let mut ending = KeyedContext::new(parts, current, out, None);
+        function.key_end(&mut ending)?;
+        ending.check()?;
         let before = parts.watermark;
         if self.batch {
             parts.watermark = Timestamp::MAX;

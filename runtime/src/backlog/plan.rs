@@ -44,7 +44,9 @@ impl BacklogPlan {
     pub fn of(context: &OperatorContext) -> Result<Self, TaskError> {
         let task = &context.task;
         let way = match context.treatment.treatment {
-            InputTreatment::Direct | InputTreatment::Internal => Way::Stream,
+            InputTreatment::Direct => Way::Stream,
+            // What sorts by itself does so with this sorter and its memory (M8).
+            InputTreatment::Internal => Way::Sort,
             InputTreatment::Combine => Way::Combine,
             InputTreatment::Auto | InputTreatment::BatchSort if context.treatment.combines => {
                 Way::Combine
@@ -70,7 +72,8 @@ impl BacklogPlan {
         }
         Ok(Self {
             way,
-            batch: task.mode == ResolvedMode::Batch,
+            // What emits only at its end has batch settings in every mode (E4).
+            batch: task.mode == ResolvedMode::Batch || context.treatment.output_only_at_end,
             budget: MemoryBudget::new(memory),
         })
     }

@@ -78,6 +78,16 @@ pub trait KeyedFunction<K: Key, I, O>: Send {
         Ok(())
     }
 
+    /// The last record of the key at hand in a sorted phase has been taken; its due timers fire next.
+    /// Not called record by record: there a key never ends.
+    ///
+    /// # Errors
+    ///
+    /// What the function says.
+    fn key_end(&mut self, _context: &mut KeyedContext<'_, K, O>) -> anyhow::Result<()> {
+        Ok(())
+    }
+
     /// Takes what a backlog's records of the key at hand have combined to. Only called if there is a
     /// fold.
     ///

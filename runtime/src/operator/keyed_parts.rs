@@ -82,6 +82,7 @@ impl<O: Send> KeyedParts<O> {
         if let Some(restored) = restored {
             backend.restore(&mut timers, &restored.keyed).map_err(failed)?;
             watermark = restored.watermark.unwrap_or(Timestamp::MIN);
+            backend.set_watermark(watermark);
         }
         Ok(Self {
             backend,
@@ -116,6 +117,12 @@ impl<O: Send> KeyedParts<O> {
     pub(crate) fn flush_outputs(&mut self, out: &mut dyn Output<O>) -> Result<(), TaskError> {
         self.buffer.flush(out)?;
         self.side.flush()
+    }
+
+    /// Moves the operator's watermark on, also for values that expire by it; never back (tB18).
+    pub(crate) fn set_watermark(&mut self, watermark: Timestamp) {
+        self.watermark = self.watermark.max(watermark);
+        self.backend.set_watermark(self.watermark);
     }
 
     /// The watermark of a phase: the greatest of the one before it, those seen in it, and the one

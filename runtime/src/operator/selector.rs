@@ -37,4 +37,12 @@ impl<T, K: Key> KeySelector<T, K> {
             }
         }
     }
+
+    /// The record's key: a clone, where it is a part of the record.
+    pub fn key(&self, value: &T) -> K {
+        match self {
+            Self::Owned(function) => function(value),
+            Self::Borrowed(function) => function(value).clone(),
+        }
+    }
 }

@@ -235,6 +235,7 @@ impl Wiring<'_> {
                 reason: chained.reason.clone(),
                 memory: chained.sort_memory,
                 combines: chained.attributes.combines,
+                output_only_at_end: chained.attributes.output_only_at_end,
             },
             metrics: self.deployment.metrics.get(position).cloned().unwrap_or_default(),
             restored: Mutex::new(self.deployment.restored.get(&chained.uid).cloned()),

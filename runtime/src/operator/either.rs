@@ -1,0 +1,80 @@
+//! [`Either`]: a record of one of two inputs, so that both travel through one sorter.
+//!
+//! Sorting both inputs by one sorter merges them by key (M7), and within a key by timestamp, then by
+//! arrival over both.
+
+use element::{CodecError, Key, Record, Schema, SchemaError, Value};
+
+use super::selector::KeySelector;
+
+/// A record of the left or of the right input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Either<A, B> {
+    /// Of the first input.
+    Left(A),
+    /// Of the second.
+    Right(B),
+}
+
+/// Written as a pair of options of which one is there.
+impl<A: Record, B: Record> Record for Either<A, B> {
+    fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Left(value) => {
+                out.push(1);
+                value.encode(out);
+                out.push(0);
+            }
+            Self::Right(value) => {
+                out.extend_from_slice(&[0, 1]);
+                value.encode(out);
+            }
+        }
+    }
+
+    fn decode(input: &mut &[u8]) -> Result<Self, CodecError> {
+        let pair = <(Option<A>, Option<B>)>::decode(input)?;
+        one_of(pair).ok_or(CodecError::Tag { what: "Either", found: 0 })
+    }
+
+    fn schema() -> Schema {
+        <(Option<A>, Option<B>)>::schema()
+    }
+
+    fn from_value(value: Value) -> Result<Self, SchemaError> {
+        let wrong = value.mismatch("Either");
+        one_of(<(Option<A>, Option<B>)>::from_value(value)?).ok_or(wrong)
+    }
+
+    fn estimated_bytes(&self) -> usize {
+        match self {
+            Self::Left(value) => value.estimated_bytes(),
+            Self::Right(value) => value.estimated_bytes(),
+        }
+    }
+}
+
+fn one_of<A, B>(pair: (Option<A>, Option<B>)) -> Option<Either<A, B>> {
+    match pair {
+        (Some(left), None) => Some(Either::Left(left)),
+        (None, Some(right)) => Some(Either::Right(right)),
+        _ => None,
+    }
+}
+
+/// Finds the key of a record of either input.
+#[must_use]
+pub fn either_key<A, B, K>(
+    left: KeySelector<A, K>,
+    right: KeySelector<B, K>,
+) -> KeySelector<Either<A, B>, K>
+where
+    A: 'static,
+    B: 'static,
+    K: Key,
+{
+    KeySelector::Owned(std::sync::Arc::new(move |value: &Either<A, B>| match value {
+        Either::Left(value) => left.key(value),
+        Either::Right(value) => right.key(value),
+    }))
+}
