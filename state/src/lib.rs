@@ -61,6 +61,8 @@ pub use snapshot::{
     NonRestored, PendingSnapshot, RestoredSnapshot, SnapshotEntry, SnapshotError, SnapshotHandle,
     SnapshotHeader, SnapshotReader, SnapshotSource, StateHeader, check_restorable,
 };
+#[cfg(feature = "rocksdb")]
+pub use store::RocksByteStore;
 pub use store::{
     BulkLoad, ByteStore, ByteStoreFactory, FjallByteStore, MemoryByteStore, StoreContext,
     StoreSnapshot, Visit, WriteBatch,

@@ -9,6 +9,8 @@
 mod background;
 mod fjall;
 mod memory;
+#[cfg(feature = "rocksdb")]
+mod rocksdb;
 mod write_batch;
 
 use std::fmt;
@@ -19,6 +21,8 @@ use std::sync::Arc;
 use element::{MemoryBudget, SubtaskIndex};
 
 pub use self::fjall::FjallByteStore;
+#[cfg(feature = "rocksdb")]
+pub use self::rocksdb::RocksByteStore;
 pub use memory::MemoryByteStore;
 pub use write_batch::WriteBatch;
 

@@ -17,6 +17,7 @@ use crate::{StateDescriptor, TimerKind};
 pub struct SnapshotReader {
     name: String,
     file: Box<dyn StoreReader>,
+    bytes: u64,
     header: SnapshotHeader,
     /// First hash and offset of each block.
     index: Vec<(u64, u64)>,
@@ -93,7 +94,19 @@ impl SnapshotReader {
         let footer = Footer::parse(&footer).ok_or_else(|| input.damaged("footer", footer_at))?;
         let index = input.index(footer.index_at, footer_at)?;
         let (entries, checksum) = (footer.entries, footer.checksum);
-        Ok(Self { name: name.to_owned(), file, header, index, entries, checksum })
+        Ok(Self { name: name.to_owned(), file, bytes: len, header, index, entries, checksum })
+    }
+
+    /// A handle of the file as it is.
+    #[must_use]
+    pub fn handle(&self) -> SnapshotHandle {
+        SnapshotHandle {
+            name: self.name.clone(),
+            bytes: self.bytes,
+            checksum: self.checksum,
+            groups: self.header.groups,
+            entries: self.entries,
+        }
     }
 
     /// The file's name.
@@ -166,8 +179,7 @@ impl SnapshotReader {
     }
 
     fn block(&self, offset: u64) -> Result<Vec<u8>, SnapshotError> {
-        let len = self.file.len().map_err(|source| failed(&self.name, source))?;
-        Input { name: &self.name, file: self.file.as_ref(), len }.block(offset, "block")
+        Input { name: &self.name, file: self.file.as_ref(), len: self.bytes }.block(offset, "block")
     }
 
     pub(crate) fn damaged(&self, part: &'static str, offset: u64) -> SnapshotError {

@@ -64,7 +64,7 @@ pub fn store(at: Where) -> (Box<dyn ByteStore>, Option<TempDir>) {
         Where::RocksDb => {
             let directory = tempfile::tempdir().unwrap();
             let store =
-                slackwater_state::RocksDbByteStore::open(&directory.path().join("store"), 8 << 20)
+                slackwater_state::RocksByteStore::open(&directory.path().join("store"), 8 << 20)
                     .unwrap();
             (Box::new(store), Some(directory))
         }
