@@ -69,6 +69,9 @@ impl<C: Combiner> CombinedStream<C> {
     pub fn next(&mut self) -> Result<Option<CombinedRecord<'_, C::Accumulator>>, SortError> {
         if self.until_check == 0 {
             self.until_check = CHECK_EVERY;
+            if matches!(self.source, CombinedSource::Ended) {
+                return Ok(None);
+            }
             self.spiller.check_cancel().inspect_err(|_| self.end())?;
         }
         self.until_check -= 1;

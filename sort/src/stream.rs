@@ -175,6 +175,9 @@ impl SortedStream {
     #[cold]
     fn check_cancel(&mut self) -> Result<(), SortError> {
         self.until_check = CHECK_EVERY;
+        if matches!(self.source, Source::Ended) {
+            return Ok(());
+        }
         self.spiller.check_cancel().inspect_err(|_| self.end())
     }
 
