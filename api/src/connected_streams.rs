@@ -84,10 +84,11 @@ impl<K: Key, A: Record, B: Record> ConnectedStreams<K, A, B> {
     {
         let Self { left, right, rule } = self;
         let keys = (left.selector.clone(), right.selector.clone());
-        let node = TwoInputNode::<A, B, O, _>::new(attributes, move |context: &Arc<_>, next, side| {
-            let operator = CoOperator::open(keys.clone(), rule, make(), next, side, context)?;
-            Ok(Box::new(operator) as Box<dyn TwoInput<A, B>>)
-        });
+        let node =
+            TwoInputNode::<A, B, O, _>::new(attributes, move |context: &Arc<_>, next, side| {
+                let operator = CoOperator::open(keys.clone(), rule, make(), next, side, context)?;
+                Ok(Box::new(operator) as Box<dyn TwoInput<A, B>>)
+            });
         let inputs: [&[Upstream]; 2] = [&left.upstreams, &right.upstreams];
         let node = left.env.add(name, &inputs, NodePayload::new(node));
         DataStream::of(&left.env, Upstream::main::<O>(node))

@@ -1,6 +1,9 @@
 //! [`JobHandle`]: a job that runs.
 
+use std::path::PathBuf;
 use std::sync::Arc;
+
+use element::BarrierKind;
 
 use runtime::cluster::{JobCommand, JobProgress};
 use runtime::session::RunningJob;
@@ -32,6 +35,26 @@ impl JobHandle {
     /// Ends it; [`wait`](Self::wait) then says that it was cancelled.
     pub fn cancel(&self) {
         self.running.command(JobCommand::Cancel);
+    }
+
+    /// Takes a savepoint into a folder of its own below `directory`; the job goes on.
+    ///
+    /// # Errors
+    ///
+    /// [`JobError::SavepointDeclined`], with the reason: the job is in backlog, part of it waits for
+    /// a blocking result, or it has ended (decision D13).
+    pub fn savepoint(&self, directory: impl Into<PathBuf>) -> Result<PathBuf, JobError> {
+        self.running.savepoint(BarrierKind::Savepoint, directory.into())
+    }
+
+    /// Takes a savepoint and ends the job behind it, without ending its input: no window and no timer
+    /// fires early, and a job that starts from the savepoint goes on as if nothing had been.
+    ///
+    /// # Errors
+    ///
+    /// As [`savepoint`](Self::savepoint); the job then goes on.
+    pub fn stop_with_savepoint(&self, directory: impl Into<PathBuf>) -> Result<PathBuf, JobError> {
+        self.running.savepoint(BarrierKind::StopWithSavepoint, directory.into())
     }
 
     /// Ends its sources; what was read is finished as at the end of input.

@@ -65,6 +65,7 @@ pub use runtime::sink::{Sink, SinkContext, SinkWriter};
 pub use runtime::source::collection::CollectionSource;
 pub use runtime::source::generator::GeneratorSource;
 pub use runtime::source::hybrid::HybridSource;
+pub use runtime::source::scripted::{ScriptStep, ScriptedSource};
 pub use runtime::source::{
     Boundedness, EnumeratorContext, ReaderContext, ReaderPoll, Source, SourceReader,
     SplitEnumerator, StaticSplits,

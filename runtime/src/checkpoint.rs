@@ -2,11 +2,16 @@
 
 mod coordinator;
 mod manifest;
+mod restore;
+mod settings;
 mod storage;
 mod writer;
 
-pub use coordinator::{CheckpointCoordinator, CheckpointSettings, Decision, Participant};
+pub use coordinator::{BacklogOrigin, CheckpointCoordinator, Decision, Participant};
 pub use manifest::{Manifest, OperatorEntry};
+pub(crate) use restore::export;
+pub use restore::{RestorePoint, newest_checkpoint};
+pub use settings::CheckpointSettings;
 pub use storage::{CheckpointStorage, DirectoryStorage};
 pub use writer::{SnapshotWork, SnapshotWriter};
 

@@ -191,6 +191,14 @@ pub enum JobError {
         /// Why.
         reason: String,
     },
+    /// No savepoint can be taken at this moment; the job goes on (decision D13).
+    #[error("job `{job}` takes no savepoint: {reason}")]
+    SavepointDeclined {
+        /// The job's name.
+        job: String,
+        /// Why.
+        reason: String,
+    },
     /// A savepoint cannot be restored.
     #[error("cannot restore from `{path}`: {reason}")]
     Restore {

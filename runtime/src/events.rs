@@ -41,7 +41,14 @@ pub enum TaskEvent {
         /// What its operators stored.
         states: Vec<OperatorState>,
     },
-    /// It cannot take part in a checkpoint.
+    /// Its part of a checkpoint could not be written.
+    SnapshotFailed {
+        /// The checkpoint.
+        id: CheckpointId,
+        /// Why.
+        reason: String,
+    },
+    /// It cannot take part in a checkpoint, which is no failure: it has ended, or it is in backlog.
     Declined {
         /// The checkpoint.
         id: CheckpointId,

@@ -18,7 +18,7 @@ use parking_lot::Mutex;
 use shuffle::ShuffleService;
 use state::ByteStoreFactory;
 
-use crate::checkpoint::{CheckpointStorage, DirectoryStorage, Manifest, SnapshotWriter};
+use crate::checkpoint::{CheckpointStorage, DirectoryStorage, RestorePoint, SnapshotWriter};
 use crate::cluster::{
     JobCommand, JobMaster, JobOutcome, JobProgress, JobRequest, TaskManager, TaskManagerHandle,
 };
@@ -133,7 +133,7 @@ impl Session {
         }
         let id = JobId(self.next_job.fetch_add(1, Ordering::AcqRel));
         let storage = self.storage(name, id, config)?;
-        let restore = restore.map(|path| read_manifest(path)).transpose()?;
+        let restore = restore.map(RestorePoint::read).transpose()?;
         let progress = Arc::new(JobProgress::default());
         let plan = Arc::new(plan);
         let request = JobRequest {
@@ -200,13 +200,6 @@ impl Drop for Session {
     fn drop(&mut self) {
         self.close();
     }
-}
-
-/// Reads a checkpoint's manifest from its folder.
-fn read_manifest(path: &Path) -> Result<Manifest, JobError> {
-    let failed = |reason: String| JobError::Restore { path: path.display().to_string(), reason };
-    let bytes = std::fs::read(path.join("manifest")).map_err(|error| failed(error.to_string()))?;
-    Manifest::decode(&bytes).map_err(failed)
 }
 
 /// A name as a single segment of a path.
@@ -291,6 +284,25 @@ impl RunningJob {
         if self.commands.send(command).is_err() {
             tracing::debug!(job = %self.id, "the job has ended");
         }
+    }
+
+    /// Takes a savepoint below `directory` and waits for it.
+    ///
+    /// # Errors
+    ///
+    /// [`JobError::SavepointDeclined`] with the reason.
+    pub fn savepoint(
+        &self,
+        kind: element::BarrierKind,
+        directory: PathBuf,
+    ) -> Result<PathBuf, JobError> {
+        let (answer, answered) = crossbeam_channel::bounded(1);
+        self.command(JobCommand::Savepoint { kind, directory, answer });
+        let ended = |_| {
+            let reason = "the job has ended".to_owned();
+            Err(JobError::SavepointDeclined { job: self.name.clone(), reason })
+        };
+        answered.recv().unwrap_or_else(ended)
     }
 
     /// Waits for its end.

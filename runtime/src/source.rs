@@ -14,6 +14,7 @@ pub mod collection;
 pub mod generator;
 pub mod hybrid;
 pub mod iterator;
+pub mod scripted;
 mod erased;
 mod sides;
 mod static_splits;
@@ -189,6 +190,8 @@ pub enum ReaderPoll<T> {
     NeedSplit,
     /// An event for the enumerator.
     Event(Vec<u8>),
+    /// A watermark of the source's own; a generator of the stream's strategy overrules it.
+    Watermark(Timestamp),
 }
 
 /// Reads splits. One a subtask and attempt, on the task's thread; never blocks for long.

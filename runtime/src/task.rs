@@ -21,14 +21,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crossbeam_channel::Receiver;
-use element::{Barrier, BarrierKind, Timestamp};
+use element::{Barrier, BarrierKind, CheckpointId, Timestamp};
 use parking_lot::Mutex;
 
 use crate::checkpoint::SnapshotWork;
 use crate::context::{OperatorSnapshot, TaskContext};
 use crate::error::TaskError;
 use crate::events::{FinishedOutput, TaskEnd, TaskMail};
-use crate::output::Signal;
+use crate::output::{Pump, Signal};
 use crate::user::panic_message;
 
 /// Partitions that a task has finished, collected from its outputs.
@@ -63,6 +63,13 @@ pub trait Driver: Send {
     /// [`TaskError`]; the task then fails.
     fn signal(&mut self, signal: Signal) -> Result<(), TaskError>;
 
+    /// Pending work of the chain, without reading any input.
+    ///
+    /// # Errors
+    ///
+    /// [`TaskError`]; the task then fails.
+    fn pump(&mut self) -> Result<Pump, TaskError>;
+
     /// Mail that is the driver's own business: splits, flags, triggers.
     ///
     /// # Errors
@@ -79,7 +86,9 @@ pub struct Task {
     snapshots: Arc<Mutex<Vec<OperatorSnapshot>>>,
     finished: FinishedOutputs,
     writer: crossbeam_channel::Sender<SnapshotWork>,
-    stopping: bool,
+    /// The savepoint behind which nothing is read; the task ends when it is complete.
+    stopping: Option<CheckpointId>,
+    stopped: bool,
 }
 
 impl Task {
@@ -94,10 +103,19 @@ impl Task {
         }
         while let Ok(mail) = self.mail.try_recv() {
             match mail {
-                TaskMail::Complete(id) => self.driver.signal(Signal::Complete(id))?,
-                TaskMail::Aborted(id) => self.driver.signal(Signal::Aborted(id))?,
+                TaskMail::Complete(id) => {
+                    self.stopped |= self.stopping == Some(id);
+                    self.driver.signal(Signal::Complete(id))?;
+                }
+                TaskMail::Aborted(id) => {
+                    self.stopping = self.stopping.filter(|stopping| *stopping != id);
+                    self.driver.signal(Signal::Aborted(id))?;
+                }
                 other => self.driver.mail(other)?,
             }
+        }
+        if self.stopping.is_some() {
+            return self.step_while_stopping();
         }
         let now = self.context.clock.now();
         if self.context.deadline.take_due(now) {
@@ -106,7 +124,7 @@ impl Task {
         match self.driver.step()? {
             Step::Snapshot(barrier) => {
                 self.hand_over_snapshots(barrier);
-                Ok(if self.stopping { Step::Done } else { Step::Progress })
+                Ok(Step::Progress)
             }
             Step::Wait(until) => {
                 let next = self.context.deadline.next();
@@ -119,10 +137,21 @@ impl Task {
         }
     }
 
+    /// Behind the last savepoint: what lies in the outputs leaves, nothing is read, no timer fires.
+    fn step_while_stopping(&mut self) -> Result<Step, TaskError> {
+        Ok(match self.driver.pump()? {
+            Pump::Progress => Step::Progress,
+            Pump::Idle if self.stopped => Step::Done,
+            Pump::Idle | Pump::HeldUp => Step::Wait(None),
+        })
+    }
+
     /// What the operators stored for a barrier goes to the thread that writes it.
     fn hand_over_snapshots(&mut self, barrier: Barrier) {
         let snapshots = std::mem::take(&mut *self.snapshots.lock());
-        self.stopping = barrier.kind == BarrierKind::StopWithSavepoint;
+        if barrier.kind == BarrierKind::StopWithSavepoint {
+            self.stopping = Some(barrier.id);
+        }
         let work = SnapshotWork {
             barrier,
             snapshots,

@@ -8,72 +8,32 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use element::option_table::{self, CheckpointingMode};
-use element::{
-    Barrier, BarrierKind, CheckpointId, ConfigError, Configuration, SubtaskIndex, VertexId,
-};
+use element::option_table::CheckpointingMode;
+use element::{Barrier, BarrierKind, CheckpointId, SubtaskIndex, VertexId};
 
-use super::{OperatorEntry, OperatorState};
-
-/// How often, and how strictly.
-#[derive(Clone, Debug)]
-pub struct CheckpointSettings {
-    /// Time between checkpoints; `None`: none.
-    pub interval: Option<Duration>,
-    /// The same in backlog; `None`: as `interval`; zero: none.
-    pub interval_during_backlog: Option<Duration>,
-    /// What they promise.
-    pub mode: CheckpointingMode,
-    /// After so long they are given up.
-    pub timeout: Duration,
-    /// Least time from the end of one to the start of the next.
-    pub min_pause: Duration,
-    /// How many at once.
-    pub max_concurrent: u32,
-    /// Failures in a row that are borne.
-    pub tolerable_failures: u32,
-}
-
-impl CheckpointSettings {
-    /// As the options say.
-    ///
-    /// # Errors
-    ///
-    /// [`ConfigError`], also for an interval in backlog that is below the normal one and not 0 (K3).
-    pub fn of(config: &Configuration) -> Result<Self, ConfigError> {
-        let interval = config.get(&option_table::CHECKPOINT_INTERVAL)?;
-        let in_backlog = config.get(&option_table::CHECKPOINT_INTERVAL_DURING_BACKLOG)?;
-        if interval.is_some_and(|interval| interval.is_zero()) {
-            return Err(ConfigError::Refused {
-                key: option_table::CHECKPOINT_INTERVAL.key.to_owned(),
-                reason: "0 is no interval: leave the option out for no checkpoints".to_owned(),
-            });
-        }
-        if let (Some(interval), Some(in_backlog)) = (interval, in_backlog)
-            && !in_backlog.is_zero()
-            && in_backlog < interval
-        {
-            return Err(ConfigError::Refused {
-                key: option_table::CHECKPOINT_INTERVAL_DURING_BACKLOG.key.to_owned(),
-                reason: format!(
-                    "{in_backlog:?} is below the normal interval of {interval:?}, and not 0"
-                ),
-            });
-        }
-        Ok(Self {
-            interval,
-            interval_during_backlog: in_backlog,
-            mode: config.get(&option_table::CHECKPOINT_MODE)?,
-            timeout: config.get(&option_table::CHECKPOINT_TIMEOUT)?,
-            min_pause: config.get(&option_table::CHECKPOINT_MIN_PAUSE)?,
-            max_concurrent: config.get(&option_table::CHECKPOINT_MAX_CONCURRENT)?.max(1),
-            tolerable_failures: config.get(&option_table::CHECKPOINT_TOLERABLE_FAILURES)?,
-        })
-    }
-}
+use super::{CheckpointSettings, OperatorEntry, OperatorState};
 
 /// A subtask of a vertex.
 pub type Participant = (VertexId, SubtaskIndex);
+
+/// Who says that there is a backlog. Any one is enough (K13).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum BacklogOrigin {
+    /// The enumerator of a source.
+    Source(VertexId),
+    /// The lag of one subtask's watermark (FLIP-328).
+    Lag(VertexId, SubtaskIndex),
+}
+
+impl BacklogOrigin {
+    /// The vertex that it is about.
+    #[must_use]
+    pub fn vertex(self) -> VertexId {
+        match self {
+            Self::Source(vertex) | Self::Lag(vertex, _) => vertex,
+        }
+    }
+}
 
 /// What the JobMaster is to do.
 #[derive(Debug)]
@@ -133,8 +93,10 @@ pub struct CheckpointCoordinator {
     pending: BTreeMap<CheckpointId, Pending>,
     armed: Armed,
     last_end: Option<Duration>,
-    in_backlog: BTreeSet<Participant>,
+    in_backlog: BTreeSet<BacklogOrigin>,
+    /// Tasks that collect, drain, or are expected to: until they say that they have drained.
     draining: BTreeSet<Participant>,
+    /// Whether a checkpoint is due at the end of the drain (decision D4).
     switching: bool,
     failures: u32,
 }
@@ -164,16 +126,23 @@ impl CheckpointCoordinator {
         !self.in_backlog.is_empty()
     }
 
-    /// Whether checkpoints are off at this moment because of backlog.
+    /// Whether checkpoints are off at this moment, and why: with interval 0 while a source is in
+    /// backlog, and in every case while records are collected that are in no state yet.
     #[must_use]
-    pub fn is_off_for_backlog(&self) -> bool {
+    pub fn is_off(&self) -> Option<&'static str> {
         let zero = self.settings.interval_during_backlog == Some(Duration::ZERO);
-        zero && (self.is_backlog() || !self.draining.is_empty())
+        if zero && self.is_backlog() {
+            Some("the job is in backlog, where no checkpoint is taken")
+        } else if !self.draining.is_empty() {
+            Some("a task sorts or drains its input, which no checkpoint covers")
+        } else {
+            None
+        }
     }
 
     fn interval(&self) -> Option<Duration> {
         let normal = self.settings.interval?;
-        if self.is_off_for_backlog() {
+        if self.is_off().is_some() {
             return None;
         }
         match self.settings.interval_during_backlog {
@@ -186,48 +155,51 @@ impl CheckpointCoordinator {
         self.armed = self.interval().map_or(Armed::Off, |interval| Armed::At(now + interval));
     }
 
-    /// A source begins or ends its backlog: a whole source by its vertex and subtask 0, or one
-    /// subtask by lag.
-    pub fn backlog(&mut self, who: Participant, is_backlog: bool, now: Duration) -> Vec<Decision> {
+    /// A backlog begins or ends.
+    pub fn backlog(
+        &mut self,
+        who: BacklogOrigin,
+        is_backlog: bool,
+        now: Duration,
+    ) -> Vec<Decision> {
         let before = self.is_backlog();
         if is_backlog {
             self.in_backlog.insert(who);
         } else {
             self.in_backlog.remove(&who);
         }
-        let mut decisions = Vec::new();
         if before == self.is_backlog() {
-            return decisions;
+            return Vec::new();
         }
-        if self.is_off_for_backlog() {
-            decisions.extend(self.abort_all("the source is in backlog"));
-        } else {
-            self.switching |= before;
-        }
-        if !self.is_backlog() {
-            self.switching = true;
+        self.switching |= before;
+        self.changed(now)
+    }
+
+    /// A task's sorted input collects, or has drained.
+    pub fn collecting(&mut self, who: Participant, collects: bool, now: Duration) -> Vec<Decision> {
+        let changes =
+            if collects { self.draining.insert(who) } else { self.draining.remove(&who) };
+        if changes { self.changed(now) } else { Vec::new() }
+    }
+
+    /// What follows from a backlog or a drain that has begun or ended.
+    fn changed(&mut self, now: Duration) -> Vec<Decision> {
+        let mut decisions = Vec::new();
+        if let Some(reason) = self.is_off() {
+            decisions = self.abort_all(reason);
         }
         self.arm(now);
         decisions.extend(self.poll(now));
         decisions
     }
 
-    /// A task's sorted input collects, or has drained.
-    pub fn collecting(&mut self, who: Participant, collects: bool, now: Duration) -> Vec<Decision> {
-        if collects {
-            self.draining.insert(who);
-        } else if self.draining.remove(&who) && !self.is_off_for_backlog() {
-            self.arm(now);
-        }
-        self.poll(now)
-    }
-
     /// When to be asked again.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Duration> {
         let timer = match self.armed {
-            Armed::Off => None,
-            Armed::At(time) => Some(self.after_pause(time)),
+            Armed::At(time) if self.has_room() => Some(self.after_pause(time)),
+            // One that is under way ends first, and that is an event of its own.
+            Armed::At(_) | Armed::Off => None,
         };
         let timeout = self.pending.values().map(|p| p.begun + self.settings.timeout).min();
         match (timer, timeout) {
@@ -238,6 +210,13 @@ impl CheckpointCoordinator {
 
     fn after_pause(&self, time: Duration) -> Duration {
         self.last_end.map_or(time, |end| time.max(end + self.settings.min_pause))
+    }
+
+    /// Whether one more checkpoint may be under way; savepoints take no room.
+    fn has_room(&self) -> bool {
+        let savepoint = |pending: &&Pending| is_savepoint(pending.barrier.kind);
+        let taken = self.pending.values().filter(|pending| !savepoint(pending)).count();
+        taken < self.settings.max_concurrent as usize
     }
 
     /// Time has passed.
@@ -252,14 +231,13 @@ impl CheckpointCoordinator {
         for id in late {
             decisions.extend(self.failed(id, "it has timed out", now));
         }
-        let room = self.pending.len() < self.settings.max_concurrent as usize;
         let due = match self.armed {
             Armed::Off => false,
-            Armed::At(time) => self.after_pause(time) <= now,
+            Armed::At(time) => self.has_room() && self.after_pause(time) <= now,
         };
-        // At the switch one is due at once, whatever the pause (D4).
+        // At the switch one is due at once, whatever the pause, and beside one under way (D4).
         let at_switch = self.switching && self.draining.is_empty() && !self.is_backlog();
-        if self.settings.interval.is_some() && room && (due || at_switch) && !self.is_off_for_backlog() {
+        if self.settings.interval.is_some() && (due || at_switch) && self.is_off().is_none() {
             self.switching = false;
             self.arm(now);
             let kind = match self.settings.mode {
@@ -283,10 +261,16 @@ impl CheckpointCoordinator {
     ///
     /// Why not (decision D13).
     pub fn savepoint(&mut self, kind: BarrierKind) -> Result<Barrier, String> {
-        if self.is_off_for_backlog() {
-            return Err("the job is in backlog, where no checkpoint is taken".to_owned());
+        match self.is_off() {
+            Some(reason) => Err(reason.to_owned()),
+            None => Ok(self.next_barrier(kind)),
         }
-        Ok(self.next_barrier(kind))
+    }
+
+    /// Whether a checkpoint still waits for some of its parts.
+    #[must_use]
+    pub fn is_pending(&self, id: CheckpointId) -> bool {
+        self.pending.contains_key(&id)
     }
 
     /// A checkpoint was triggered: `owing` have to acknowledge.
@@ -320,9 +304,9 @@ impl CheckpointCoordinator {
 
     /// A task has ended: it owes nothing any more.
     pub fn ended(&mut self, who: Participant, now: Duration) -> Vec<Decision> {
-        self.draining.remove(&who);
+        let mut decisions = self.collecting(who, false, now);
+        decisions.extend(self.backlog(BacklogOrigin::Lag(who.0, who.1), false, now));
         let ids: Vec<CheckpointId> = self.pending.keys().copied().collect();
-        let mut decisions = Vec::new();
         for id in ids {
             if let Some(pending) = self.pending.get_mut(&id)
                 && pending.owing.remove(&who)
@@ -342,9 +326,7 @@ impl CheckpointCoordinator {
         let older: Vec<CheckpointId> = self
             .pending
             .range(..id)
-            .filter(|(_, pending)| {
-                matches!(pending.barrier.kind, BarrierKind::ExactlyOnce | BarrierKind::AtLeastOnce)
-            })
+            .filter(|(_, pending)| !is_savepoint(pending.barrier.kind))
             .map(|(id, _)| *id)
             .collect();
         for id in older {
@@ -378,11 +360,21 @@ impl CheckpointCoordinator {
         decisions
     }
 
-    /// The job begins anew at `now`: sources say again whether they are in backlog.
-    pub fn restarted(&mut self, now: Duration) {
-        self.in_backlog.clear();
-        self.draining.clear();
-        self.switching = false;
+    /// A task cannot take its part, which is nobody's fault: the checkpoint is given up.
+    pub fn declined(&mut self, id: CheckpointId, reason: &str, now: Duration) -> Vec<Decision> {
+        if self.pending.remove(&id).is_none() {
+            return Vec::new();
+        }
+        self.last_end = Some(now);
+        vec![Decision::Abort { id, reason: reason.to_owned() }]
+    }
+
+    /// Tasks of these vertices begin anew at `now`: their sources say again whether they are in
+    /// backlog (K10).
+    pub fn restarted(&mut self, vertices: &BTreeSet<VertexId>, now: Duration) {
+        self.in_backlog.retain(|origin| !vertices.contains(&origin.vertex()));
+        self.draining.retain(|(vertex, _)| !vertices.contains(vertex));
+        self.switching &= !self.in_backlog.is_empty() || !self.draining.is_empty();
         self.arm(now);
     }
 
@@ -393,4 +385,8 @@ impl CheckpointCoordinator {
             .map(|id| Decision::Abort { id, reason: reason.to_owned() })
             .collect()
     }
+}
+
+fn is_savepoint(kind: BarrierKind) -> bool {
+    matches!(kind, BarrierKind::Savepoint | BarrierKind::StopWithSavepoint)
 }

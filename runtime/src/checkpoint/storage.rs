@@ -11,6 +11,41 @@ pub(super) fn folder_of(id: CheckpointId) -> String {
     format!("chk-{id}")
 }
 
+/// Writes a manifest under another name, syncs and renames it: it is there whole or not at all.
+pub(super) fn write_manifest(
+    manifest: &Manifest,
+    store: &dyn SpillStore,
+    folder: &str,
+) -> Result<(), StoreError> {
+    let (temporary, name) = (format!("{folder}manifest.part"), format!("{folder}manifest"));
+    let mut writer = store.create(FileRole::Manifest, &temporary)?;
+    writer.write(&manifest.encode())?;
+    writer.sync()?;
+    drop(writer);
+    store.rename(FileRole::Manifest, &temporary, &name)
+}
+
+/// Copies a file from one store to another, and syncs it.
+pub(super) fn copy_file(
+    from: &dyn SpillStore,
+    name: &str,
+    to: &dyn SpillStore,
+    target: &str,
+) -> Result<(), StoreError> {
+    let reader = from.open(FileRole::Snapshot, name)?;
+    let mut writer = to.create(FileRole::Snapshot, target)?;
+    let (mut at, mut buffer) = (0, vec![0; 64 << 10]);
+    let len = reader.len()?;
+    while at < len {
+        let step = usize::try_from(len - at).unwrap_or(usize::MAX).min(buffer.len());
+        let part = buffer.get_mut(..step).unwrap_or_default();
+        reader.read_at(at, part)?;
+        writer.write(part)?;
+        at += step as u64;
+    }
+    writer.sync()
+}
+
 /// Keeps checkpoints. Implemented by a directory; called by the JobMaster.
 pub trait CheckpointStorage: Send + Sync + std::fmt::Debug {
     /// Where tasks write their parts.
@@ -57,13 +92,7 @@ impl CheckpointStorage for DirectoryStorage {
     }
 
     fn complete(&self, manifest: &Manifest) -> Result<(), StoreError> {
-        let folder = folder_of(manifest.id);
-        let (temporary, name) = (format!("{folder}/manifest.part"), format!("{folder}/manifest"));
-        let mut writer = self.store.create(FileRole::Manifest, &temporary)?;
-        writer.write(&manifest.encode())?;
-        writer.sync()?;
-        drop(writer);
-        self.store.rename(FileRole::Manifest, &temporary, &name)
+        write_manifest(manifest, &*self.store, &format!("{}/", folder_of(manifest.id)))
     }
 
     fn discard(&self, id: CheckpointId) -> Result<(), StoreError> {

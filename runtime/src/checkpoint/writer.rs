@@ -83,7 +83,7 @@ fn write_all(receiver: &Receiver<SnapshotWork>) {
             .collect::<Result<Vec<_>, state::StateError>>();
         events.send(match states {
             Ok(states) => TaskEvent::Acknowledged { id: barrier.id, states },
-            Err(error) => TaskEvent::Declined {
+            Err(error) => TaskEvent::SnapshotFailed {
                 id: barrier.id,
                 reason: crate::report::chain_of(&error),
             },

@@ -18,8 +18,8 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender};
 use element::{
-    CheckpointId, Clock, Configuration, DataSetId, EdgeId, Generation, JobId,
-    SubtaskIndex, TaskManagerId, VertexId,
+    CheckpointId, Clock, Configuration, DataSetId, EdgeId, Generation, JobId, SubtaskIndex,
+    TaskManagerId, VertexId, option_table,
 };
 use graph::ResolvedMode;
 
@@ -29,7 +29,8 @@ use super::restart::RestartPolicy;
 use super::task_manager::{TaskManagerHandle, TaskManagerMessage};
 use super::units::{Unit, units_of};
 use crate::checkpoint::{
-    CheckpointCoordinator, CheckpointSettings, CheckpointStorage, Manifest, Participant,
+    BacklogOrigin, CheckpointCoordinator, CheckpointSettings, CheckpointStorage, Participant,
+    RestorePoint,
 };
 use crate::error::{JobError, TaskFailure};
 use crate::events::{FinishedOutput, TaskEvent, TaskId, TaskMail};
@@ -54,7 +55,7 @@ pub struct JobRequest {
     /// Which making of each data set it writes.
     pub data_sets: BTreeMap<DataSetId, Generation>,
     /// The checkpoint to start from.
-    pub restore: Option<Manifest>,
+    pub restore: Option<RestorePoint>,
     /// The clock.
     pub clock: Arc<dyn Clock>,
     /// Counters.
@@ -69,6 +70,15 @@ pub enum JobCommand {
     Cancel,
     /// End its input: what was read is finished.
     Stop,
+    /// Take a savepoint, and end without ending the input if that is asked for.
+    Savepoint {
+        /// Which kind: savepoint, or stop with savepoint.
+        kind: element::BarrierKind,
+        /// A folder is made for it below this one.
+        directory: std::path::PathBuf,
+        /// The savepoint's folder, or why there is none.
+        answer: Sender<Result<std::path::PathBuf, JobError>>,
+    },
 }
 
 /// How a job ended.
@@ -125,6 +135,12 @@ struct RunningUnit {
     failure: Option<TaskFailure>,
 }
 
+/// A savepoint that somebody waits for.
+struct SavepointRequest {
+    directory: std::path::PathBuf,
+    answer: Sender<Result<std::path::PathBuf, JobError>>,
+}
+
 /// A finished partition and where it lies.
 type Located = (TaskManagerId, FinishedOutput);
 
@@ -144,7 +160,8 @@ pub struct JobMaster {
     persistent: BTreeMap<(DataSetId, SubtaskIndex), Located>,
     coordinator: CheckpointCoordinator,
     policy: RestartPolicy,
-    latest: Option<Manifest>,
+    latest: Option<RestorePoint>,
+    savepoints: BTreeMap<CheckpointId, SavepointRequest>,
     retained: Vec<CheckpointId>,
     checkpoints: Vec<CompletedCheckpoint>,
     recovered: Vec<String>,
@@ -166,6 +183,10 @@ impl JobMaster {
             return Err(JobError::TooFewSlots { job: request.name, needed, available });
         }
         let settings = CheckpointSettings::of(&request.config)?;
+        if let Some(point) = &request.restore {
+            let allow = request.config.get(&option_table::ALLOW_NON_RESTORED_STATE)?;
+            point.check(&request.plan, allow)?;
+        }
         let batch = request.plan.mode == ResolvedMode::Batch;
         let settings = CheckpointSettings {
             interval: settings.interval.filter(|_| !batch),
@@ -174,7 +195,7 @@ impl JobMaster {
         let recoverable = batch || settings.interval.is_some();
         let policy = RestartPolicy::of(&request.config, recoverable)?;
         let stored = crate::session::last_checkpoint(&*request.storage);
-        let last = request.restore.as_ref().map_or(stored, |manifest| manifest.id.max(stored));
+        let last = request.restore.as_ref().map_or(stored, |point| point.manifest.id.max(stored));
         let now = request.clock.monotonic();
         let waiting = |_: &Unit| UnitState::Waiting { not_before: Duration::ZERO };
         Ok(Self {
@@ -192,6 +213,7 @@ impl JobMaster {
             coordinator: CheckpointCoordinator::new(settings, last, now),
             policy,
             latest: request.restore.clone(),
+            savepoints: BTreeMap::new(),
             retained: Vec::new(),
             checkpoints: Vec::new(),
             recovered: Vec::new(),
@@ -276,6 +298,9 @@ impl JobMaster {
                 let error = JobError::Cancelled { job: self.request.name.clone() };
                 self.give_up(error);
             }
+            JobCommand::Savepoint { kind, directory, answer } => {
+                self.savepoint(*kind, directory.clone(), answer.clone());
+            }
             JobCommand::Stop => {
                 let sources: BTreeSet<VertexId> = self.enumerators.sources().collect();
                 for task in self.running_tasks() {
@@ -312,12 +337,22 @@ impl JobMaster {
                 let decisions = self.coordinator.collecting(who, false, now);
                 self.carry_out_decisions(decisions);
             }
-            TaskEvent::LagBacklog(is_backlog) => self.set_backlog(who, is_backlog),
+            TaskEvent::LagBacklog(is_backlog) => {
+                self.set_backlog(BacklogOrigin::Lag(who.0, who.1), is_backlog);
+            }
             TaskEvent::Acknowledged { id, states } => {
+                if !self.coordinator.is_pending(id) {
+                    // Given up meanwhile: what was written since is of no use.
+                    self.discard(id);
+                }
                 let decisions = self.coordinator.acknowledged(id, who, states, now);
                 self.carry_out_decisions(decisions);
             }
             TaskEvent::Declined { id, reason } => {
+                let decisions = self.coordinator.declined(id, &reason, now);
+                self.carry_out_decisions(decisions);
+            }
+            TaskEvent::SnapshotFailed { id, reason } => {
                 let decisions = self.coordinator.failed(id, &reason, now);
                 self.carry_out_decisions(decisions);
             }
@@ -335,8 +370,11 @@ impl JobMaster {
         }
     }
 
-    fn set_backlog(&mut self, who: Participant, is_backlog: bool) {
+    fn set_backlog(&mut self, who: BacklogOrigin, is_backlog: bool) {
         let now = self.now();
+        if is_backlog {
+            self.expect_drains(who.vertex());
+        }
         let decisions = self.coordinator.backlog(who, is_backlog, now);
         self.request.progress.set_backlog(self.coordinator.is_backlog());
         self.carry_out_decisions(decisions);
@@ -374,7 +412,7 @@ impl JobMaster {
             }
         }
         if let Some(is_backlog) = orders.is_backlog {
-            self.set_backlog((vertex, SubtaskIndex(0)), is_backlog);
+            self.set_backlog(BacklogOrigin::Source(vertex), is_backlog);
         }
     }
 

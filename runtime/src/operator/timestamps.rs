@@ -276,7 +276,8 @@ impl<T: Send + 'static> Operator<T, T> for Timestamps<T> {
         match signal {
             Signal::Stream(Control::Attributes(attributes)) => {
                 self.source_backlog = Some(attributes.is_backlog);
-                if attributes.watermark > self.internal {
+                // As with watermarks: a generator of its own makes the time of this stream.
+                if self.generator.is_none() && attributes.watermark > self.internal {
                     self.internal = attributes.watermark;
                 }
                 self.send_flag(out)

@@ -74,7 +74,14 @@ impl<T: Send> Driver for InputDriver<T> {
 
     fn signal(&mut self, signal: Signal) -> Result<(), TaskError> {
         self.flushed = false;
+        if let Signal::Aborted(id) = signal {
+            self.gate.cancel_alignment(id);
+        }
         self.head.signal(signal)
+    }
+
+    fn pump(&mut self) -> Result<Pump, TaskError> {
+        self.head.pump()
     }
 
     fn mail(&mut self, mail: TaskMail) -> Result<(), TaskError> {

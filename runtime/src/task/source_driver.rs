@@ -110,6 +110,11 @@ impl<T: Send> SourceDriver<T> {
                 self.context.tell(TaskEvent::ReaderEvent(event));
                 return Ok(Step::Progress);
             }
+            ReaderPoll::Watermark(mark) => {
+                self.flushed = false;
+                self.head.signal(Signal::Stream(Control::Watermark(mark)))?;
+                return Ok(Step::Progress);
+            }
             ReaderPoll::Later(until) => until,
         };
         if !self.flushed {
@@ -144,6 +149,10 @@ impl<T: Send> Driver for SourceDriver<T> {
     fn signal(&mut self, signal: Signal) -> Result<(), TaskError> {
         self.flushed = false;
         self.head.signal(signal)
+    }
+
+    fn pump(&mut self) -> Result<Pump, TaskError> {
+        self.head.pump()
     }
 
     fn mail(&mut self, mail: TaskMail) -> Result<(), TaskError> {

@@ -203,7 +203,18 @@ impl<A: Send, B: Send> Driver for TwoInputDriver<A, B> {
 
     fn signal(&mut self, signal: Signal) -> Result<(), TaskError> {
         self.flushed = false;
+        if let Signal::Aborted(id) = signal {
+            self.left.cancel_alignment(id);
+            self.right.cancel_alignment(id);
+            for state in [&mut self.left_state, &mut self.right_state] {
+                state.barrier = state.barrier.filter(|barrier| barrier.id > id);
+            }
+        }
         self.head.signal(signal)
+    }
+
+    fn pump(&mut self) -> Result<Pump, TaskError> {
+        self.head.pump()
     }
 
     fn mail(&mut self, mail: TaskMail) -> Result<(), TaskError> {

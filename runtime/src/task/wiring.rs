@@ -133,7 +133,8 @@ pub fn wire(
         snapshots: wiring.snapshots,
         finished: wiring.finished,
         writer: place.snapshots.clone(),
-        stopping: false,
+        stopping: None,
+        stopped: false,
     })
 }
 

@@ -1,12 +1,15 @@
 //! What the coordinator decides, carried out.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::time::Duration;
 
-use element::{Barrier, BarrierKind, CheckpointId, option_table};
+use crossbeam_channel::Sender;
+use element::{Barrier, BarrierKind, CheckpointId, SubtaskIndex, VertexId, option_table};
+use graph::{Exchange, InputTreatment, ResolvedMode};
 
-use super::{CompletedCheckpoint, JobMaster};
-use crate::checkpoint::{Decision, Manifest, OperatorEntry, Participant};
+use super::{CompletedCheckpoint, JobMaster, SavepointRequest, UnitState};
+use crate::checkpoint::{Decision, Manifest, OperatorEntry, Participant, RestorePoint};
 use crate::error::JobError;
 use crate::events::TaskMail;
 
@@ -23,6 +26,7 @@ impl JobMaster {
                 Decision::Abort { id, reason } => {
                     tracing::info!(checkpoint = %id, reason, "a checkpoint was given up");
                     self.discard(id);
+                    self.answer_savepoint(id, Err(reason));
                     for task in self.running_tasks() {
                         self.mail(task, TaskMail::Aborted(id));
                     }
@@ -38,12 +42,16 @@ impl JobMaster {
     /// Enumerators store first, then sources are told: a split is either not handed out yet, or in
     /// the reader's mailbox before the trigger.
     fn trigger(&mut self, barrier: Barrier) {
+        if self.states.iter().any(|state| matches!(state, UnitState::Waiting { .. })) {
+            // What does not run cannot store its part, and without it nothing is whole.
+            return self.answer_savepoint(barrier.id, Err("not all tasks run".to_owned()));
+        }
         let now = self.now();
         let running = self.running_tasks();
         let sources: Vec<_> =
             running.iter().copied().filter(|task| self.enumerators.is_source(task.vertex)).collect();
         if sources.is_empty() {
-            return;
+            return self.answer_savepoint(barrier.id, Err("the sources have ended".to_owned()));
         }
         let owing: BTreeSet<Participant> =
             running.iter().map(|task| (task.vertex, task.subtask)).collect();
@@ -63,7 +71,103 @@ impl JobMaster {
         }
     }
 
+    /// A client asks for a savepoint.
+    pub(super) fn savepoint(
+        &mut self,
+        kind: BarrierKind,
+        directory: PathBuf,
+        answer: Sender<Result<PathBuf, JobError>>,
+    ) {
+        let request = SavepointRequest { directory, answer };
+        let batch = self.request.plan.mode == ResolvedMode::Batch;
+        let barrier = if batch {
+            Err("a batch job keeps no state to save".to_owned())
+        } else {
+            self.coordinator.savepoint(kind)
+        };
+        match barrier {
+            Ok(barrier) => {
+                self.savepoints.insert(barrier.id, request);
+                self.trigger(barrier);
+            }
+            Err(reason) => self.answer(&request, Err(reason)),
+        }
+    }
+
+    /// Whoever asked for a savepoint learns of it; nothing happens for a checkpoint.
+    fn answer_savepoint(&mut self, id: CheckpointId, result: Result<PathBuf, String>) {
+        if let Some(request) = self.savepoints.remove(&id) {
+            self.answer(&request, result);
+        }
+    }
+
+    fn answer(&self, request: &SavepointRequest, result: Result<PathBuf, String>) {
+        let job = self.request.name.clone();
+        let result = result.map_err(|reason| JobError::SavepointDeclined { job, reason });
+        if request.answer.send(result).is_err() {
+            tracing::debug!("nobody waits for a savepoint any more");
+        }
+    }
+
+    /// The files of a savepoint go where they were asked for, and away from the checkpoints.
+    fn export(&self, manifest: &Manifest, directory: &std::path::Path) -> Result<PathBuf, String> {
+        let name = format!("savepoint-{}-{}", self.request.id, manifest.id);
+        let target = directory.join(name);
+        crate::checkpoint::export(manifest, &*self.request.storage.store(), &target)?;
+        self.discard(manifest.id);
+        Ok(target)
+    }
+
+    /// Tasks behind a source that begins a backlog will say when they have drained: until then no
+    /// checkpoint is due (decision D4), also if they have not yet heard of the backlog.
+    pub(super) fn expect_drains(&mut self, source: VertexId) {
+        let plan = std::sync::Arc::clone(&self.request.plan);
+        if plan.mode != ResolvedMode::Mixed {
+            return;
+        }
+        let mut reached = BTreeSet::from([source]);
+        let mut open = vec![source];
+        while let Some(from) = open.pop() {
+            let edges = plan.edges.iter().filter(|edge| edge.from.vertex == from);
+            for edge in edges.filter(|edge| edge.exchange == Exchange::Pipelined) {
+                if reached.insert(edge.to.vertex) {
+                    open.push(edge.to.vertex);
+                }
+            }
+        }
+        let now = self.now();
+        let running = self.running_tasks();
+        for vertex in plan.vertices.iter().filter(|vertex| reached.contains(&vertex.id)) {
+            let Some(head) = vertex.chain.first() else { continue };
+            if head.treatment == InputTreatment::Direct || head.attributes.output_only_at_end {
+                continue;
+            }
+            for subtask in (0..vertex.parallelism).map(SubtaskIndex) {
+                let who = (vertex.id, subtask);
+                if running.iter().any(|task| (task.vertex, task.subtask) == who) {
+                    let decisions = self.coordinator.collecting(who, true, now);
+                    self.carry_out_decisions(decisions);
+                }
+            }
+        }
+    }
+
     fn complete(&mut self, barrier: Barrier, manifest: Manifest, took: Duration) {
+        if let Some(request) = self.savepoints.remove(&barrier.id) {
+            let exported = self.export(&manifest, &request.directory);
+            if let Err(reason) = &exported {
+                tracing::warn!(%reason, "a savepoint could not be written");
+                self.discard(barrier.id);
+            }
+            let message = |task| match exported {
+                Ok(_) => (task, TaskMail::Complete(barrier.id)),
+                Err(_) => (task, TaskMail::Aborted(barrier.id)),
+            };
+            for (task, mail) in self.running_tasks().into_iter().map(message) {
+                self.mail(task, mail);
+            }
+            return self.answer(&request, exported);
+        }
         if let Err(error) = self.request.storage.complete(&manifest) {
             let reason = crate::report::chain_of(&error);
             self.discard(barrier.id);
@@ -74,7 +178,8 @@ impl JobMaster {
         self.checkpoints.push(CompletedCheckpoint { id: barrier.id, took, bytes });
         self.request.progress.checkpoint_completed();
         if matches!(barrier.kind, BarrierKind::ExactlyOnce | BarrierKind::AtLeastOnce) {
-            self.latest = Some(manifest);
+            let store = self.request.storage.store();
+            self.latest = Some(RestorePoint { manifest, store });
             self.retain(barrier.id);
         }
         for task in self.running_tasks() {
@@ -93,7 +198,7 @@ impl JobMaster {
         }
     }
 
-    fn discard(&self, id: CheckpointId) {
+    pub(super) fn discard(&self, id: CheckpointId) {
         if let Err(error) = self.request.storage.discard(id) {
             tracing::warn!(checkpoint = %id, %error, "a checkpoint could not be removed");
         }

@@ -8,7 +8,7 @@ use element::{Attempt, EdgeId, SubtaskIndex, VertexId};
 use graph::{Exchange, ResolvedMode};
 
 use super::{JobMaster, RunningUnit, UnitState};
-use crate::checkpoint::{Participant, RestoredOperator};
+use crate::checkpoint::{Participant, RestorePoint, RestoredOperator};
 use crate::cluster::task_manager::TaskManagerMessage;
 use crate::error::TaskError;
 use crate::events::{TaskId, TaskMail};
@@ -135,7 +135,7 @@ impl JobMaster {
         self.assigned.retain(|(of, _), _| *of != vertex);
         let latest = self.latest.as_ref();
         self.enumerators.open(&self.request.plan, vertex, |uid| {
-            latest?.enumerators.iter().find(|(of, _)| of == uid).map(|(_, stored)| stored.clone())
+            latest?.manifest.enumerators.iter().find(|(of, _)| of == uid).map(|(_, stored)| stored.clone())
         })
     }
 
@@ -203,16 +203,16 @@ impl JobMaster {
         subtask: SubtaskIndex,
     ) -> BTreeMap<String, RestoredOperator> {
         let mut restored: BTreeMap<String, RestoredOperator> = BTreeMap::new();
-        let (Some(manifest), Some(vertex)) = (&self.latest, self.request.plan.vertex(vertex)) else {
+        let (Some(point), Some(vertex)) = (&self.latest, self.request.plan.vertex(vertex)) else {
             return restored;
         };
-        let store = self.request.storage.store();
+        let RestorePoint { manifest, store } = point;
         for node in &vertex.chain {
             let mut items = Vec::new();
             for entry in manifest.operators.iter().filter(|entry| entry.state.uid == node.uid) {
                 let operator = restored.entry(node.uid.clone()).or_default();
                 operator.keyed.extend(entry.state.keyed.iter().map(|handle| {
-                    state::SnapshotSource { store: Arc::clone(&store), handle: handle.clone() }
+                    state::SnapshotSource { store: Arc::clone(store), handle: handle.clone() }
                 }));
                 items.extend(entry.state.items.iter().cloned());
                 operator.watermark = match (operator.watermark, entry.state.watermark) {

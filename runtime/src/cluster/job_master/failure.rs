@@ -6,6 +6,7 @@ use element::{Attempt, DataSetId, EdgeId, SubtaskIndex, TaskManagerId, VertexId}
 use shuffle::PartitionIdentity;
 
 use super::{JobMaster, UnitState};
+use crate::checkpoint::BacklogOrigin;
 use crate::cluster::task_manager::TaskManagerMessage;
 use crate::error::{JobError, TaskError, TaskFailure};
 use crate::events::{TaskEnd, TaskId};
@@ -18,7 +19,10 @@ impl JobMaster {
             running.left.remove(&task);
         }
         match result {
-            Ok(end) => self.keep_results(manager, end),
+            Ok(end) => {
+                self.keep_results(manager, end);
+                self.source_ended(unit, task.vertex);
+            }
             Err(source) => self.task_failed(unit, task, source),
         }
         let decisions = self.coordinator.ended((task.vertex, task.subtask), self.now());
@@ -74,7 +78,7 @@ impl JobMaster {
         };
         self.give_slots_back(&running.slots);
         match running.failure {
-            None => self.sources_ended(unit),
+            None => {}
             Some(_) if self.giving_up.is_some() || self.satisfied => {}
             Some(failure) => self.unit_failed(unit, failure),
         }
@@ -85,12 +89,17 @@ impl JobMaster {
         tasks.iter().map(|(vertex, _)| *vertex).collect()
     }
 
-    /// A source that has ended is no longer in backlog (D2, tB7).
-    fn sources_ended(&mut self, unit: usize) {
-        for vertex in self.vertices_of(unit) {
-            if self.enumerators.is_source(vertex) && self.enumerators.is_backlog(vertex) {
-                self.set_backlog((vertex, SubtaskIndex(0)), false);
+    /// A source whose readers have all ended is no longer in backlog, whatever else of its unit still
+    /// runs (D2, tB7).
+    fn source_ended(&mut self, unit: usize, vertex: VertexId) {
+        let runs = match self.states.get(unit) {
+            Some(UnitState::Running(running)) => {
+                running.failure.is_some() || running.left.iter().any(|task| task.vertex == vertex)
             }
+            _ => false,
+        };
+        if !runs && self.enumerators.is_source(vertex) && self.enumerators.is_backlog(vertex) {
+            self.set_backlog(BacklogOrigin::Source(vertex), false);
         }
     }
 
@@ -119,8 +128,9 @@ impl JobMaster {
         if !self.is_batch() {
             let decisions = self.coordinator.abort_all("the job restarts");
             self.carry_out_decisions(decisions);
-            self.coordinator.restarted(now + delay);
-            self.request.progress.set_backlog(false);
+            let vertices = self.vertices_of(unit).into_iter().collect();
+            self.coordinator.restarted(&vertices, now + delay);
+            self.request.progress.set_backlog(self.coordinator.is_backlog());
         }
         self.close_sources(unit);
         self.wait_again(unit, now + delay);
