@@ -35,6 +35,7 @@ mod error;
 mod job;
 mod keyed_stream;
 pub mod prelude;
+mod source;
 mod upstream;
 
 pub use aggregates::{Count, Extreme, FoldAggregate, Reduce, Sum};
@@ -45,6 +46,9 @@ pub use environment::{EnvironmentBuilder, EnvironmentConfig, StreamExecutionEnvi
 pub use error::{Error, Result};
 pub use job::JobHandle;
 pub use keyed_stream::KeyedStream;
+pub use source::{
+    BadRecord, CsvSource, FileError, FileSplit, JsonSource, OnBadRecord, TextSource,
+};
 
 pub use derive::{Key, Record};
 pub use element::{
@@ -67,7 +71,7 @@ pub use runtime::source::generator::GeneratorSource;
 pub use runtime::source::hybrid::HybridSource;
 pub use runtime::source::scripted::{ScriptStep, ScriptedSource};
 pub use runtime::source::{
-    Boundedness, EnumeratorContext, ReaderContext, ReaderPoll, Source, SourceReader,
+    Boundedness, EnumeratorContext, ReaderContext, ReaderPoll, Source, SourceReader, SourceSides,
     SplitEnumerator, StaticSplits,
 };
 pub use state::{
