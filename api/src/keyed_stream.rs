@@ -31,7 +31,7 @@ impl<K: Key, T: Record> KeyedStream<K, T> {
         Self { env: stream.env, upstreams, selector }
     }
 
-    fn keyed<O: Send + 'static>(self, name: &str, payload: NodePayload) -> DataStream<O> {
+    pub(crate) fn keyed<O: Send + 'static>(self, name: &str, payload: NodePayload) -> DataStream<O> {
         let node = self.env.add(name, &[&self.upstreams], payload);
         DataStream::of(&self.env, Upstream::main::<O>(node))
     }

@@ -33,10 +33,13 @@ mod data_stream;
 mod environment;
 mod error;
 mod job;
+mod joins;
 mod keyed_stream;
 pub mod prelude;
 mod source;
 mod upstream;
+mod window_result;
+mod windowed_stream;
 
 pub use aggregates::{Count, Extreme, FoldAggregate, Reduce, Sum};
 pub use collected::Collected;
@@ -45,7 +48,10 @@ pub use data_stream::DataStream;
 pub use environment::{EnvironmentBuilder, EnvironmentConfig, StreamExecutionEnvironment};
 pub use error::{Error, Result};
 pub use job::JobHandle;
+pub use joins::{IntervalJoined, JoinedStreams, TimeOffset, WindowedJoin};
 pub use keyed_stream::KeyedStream;
+pub use window_result::WindowResult;
+pub use windowed_stream::WindowedStream;
 pub use source::{
     BadRecord, CsvSource, FileError, FileSplit, JsonSource, OnBadRecord, TextSource,
 };
@@ -53,17 +59,26 @@ pub use source::{
 pub use derive::{Key, Record};
 pub use element::{
     ByteSize, Clock, CodecError, ConfigError, Configuration, DurationExt, Key, KeyHash,
-    ManualClock, OrderedF32, OrderedF64, Record, Schema, Serde, SubtaskIndex, Timestamp,
+    ManualClock, OptionValue, OrderedF32, OrderedF64, Record, Schema, Serde, SubtaskIndex, Timestamp,
 };
 pub use runtime::cluster::JobProgress;
 pub use runtime::error::{JobError, TaskError, TaskFailure};
 pub use runtime::operator::aggregate::Aggregator;
 pub use runtime::operator::co_process::{KeyedCoProcessFunction, TwoInputBacklog};
+pub use runtime::operator::either::Either;
 pub use runtime::operator::flat_map::Collector;
 pub use runtime::operator::keyed_context::{KeyedContext, Timers};
 pub use runtime::operator::process::KeyedProcessFunction;
 pub use runtime::operator::side_output::SideTag;
 pub use runtime::operator::timestamps::{WatermarkGenerator, WatermarkStrategy};
+pub use runtime::operator::window::{
+    ContinuousEventTimeTrigger, ContinuousProcessingTimeTrigger, CountEvictor, CountTrigger,
+    DeltaEvictor, DeltaTrigger, EndOfStreamTrigger, EndOfStreamWindows, EventTimeTrigger, Evictor,
+    GlobalWindows, NeverTrigger, ProcessWindowFunction, ProcessingTimeTrigger, PurgingTrigger,
+    SessionEventTime, SessionProcessingTime, SlidingEventTime, SlidingProcessingTime, TimeEvictor,
+    Trigger, TriggerContext, TriggerResult, TumblingEventTime, TumblingProcessingTime, Window,
+    WindowAssigner, WindowError, WindowTime,
+};
 pub use runtime::report::{CacheOutcome, CacheReport, JobReport, OperatorReport};
 pub use runtime::sink::{Sink, SinkContext, SinkWriter};
 pub use runtime::source::collection::CollectionSource;

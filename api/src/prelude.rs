@@ -3,5 +3,6 @@
 pub use crate::{
     Aggregator, Collector, DataStream, DurationExt, Error, JobReport, Key, KeyedContext,
     KeyedProcessFunction, KeyedStream, ListState, MapState, OrderedF64, Record, ReducingState,
-    Result, SideTag, StreamExecutionEnvironment, Timestamp, ValueState, WatermarkStrategy, options,
+    Result, SessionEventTime, SideTag, SlidingEventTime, StreamExecutionEnvironment, TimeOffset,
+    Timestamp, TumblingEventTime, ValueState, WatermarkStrategy, Window, options,
 };

@@ -15,6 +15,7 @@ pub mod either;
 pub(crate) mod firing;
 pub mod flat_map;
 pub mod function;
+pub mod interval_join;
 pub mod keyed;
 pub mod keyed_context;
 pub(crate) mod keyed_parts;
@@ -23,6 +24,7 @@ pub mod process;
 pub mod selector;
 pub mod side_output;
 pub mod timestamps;
+pub mod window;
 
 use std::sync::Arc;
 

@@ -8,6 +8,7 @@ use state::{KeyedStateBackend, Timer, TimerKind, TimerService, WriteMode};
 use super::side_output::SideOutputs;
 use crate::context::{OperatorContext, OperatorSnapshot};
 use crate::error::TaskError;
+use crate::metrics::OperatorMetrics;
 use crate::output::{BatchBuffer, Output};
 
 /// The timestamp of what a timer's callback emits: the timer's time in event time, none otherwise.
@@ -31,6 +32,7 @@ pub(crate) struct KeyedParts<O> {
     /// In batch mode, while timers fire: those registered then are dropped (behaviour T12).
     pub(crate) ignores_timers: bool,
     pub(crate) ignored_timers: u64,
+    pub(crate) metrics: Arc<OperatorMetrics>,
 }
 
 /// The key at hand: its hash and bytes, and the key itself once somebody asked for it.
@@ -94,6 +96,7 @@ impl<O: Send> KeyedParts<O> {
             next_processing_timer: None,
             ignores_timers: false,
             ignored_timers: 0,
+            metrics: Arc::clone(&context.metrics),
         })
     }
 
