@@ -136,10 +136,12 @@ impl KeyedStateBackend {
     /// Sets the key that handles work on. Costs one comparison when it is current already.
     #[inline]
     pub fn set_current_key(&mut self, hash: KeyHash, key: &[u8]) {
-        let next = EntryKey::plain(key);
-        if self.at.hash != hash.0 || self.at.key != next || self.at.epoch == 0 {
-            self.at = CurrentKey { hash: hash.0, epoch: self.at.epoch + 1, key: next };
+        if self.at.hash == hash.0 && self.at.epoch > 0 && self.at.key.is_plain(key) {
+            return;
         }
+        self.at.hash = hash.0;
+        self.at.epoch += 1;
+        self.at.key.set_plain(key);
     }
 
     /// Hash and canonical bytes of the current key, if one is set.

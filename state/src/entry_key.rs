@@ -81,7 +81,23 @@ impl EntryKey {
     /// Whether this is the entry of `key` without a namespace.
     #[inline]
     pub(crate) fn is_plain(&self, key: &[u8]) -> bool {
-        self.parts() == (key, &[])
+        match (self, <[u8; 8]>::try_from(key)) {
+            (Self::Inline(data), Ok(word)) => data[..8] == word && data[INLINE..] == [8, 8],
+            _ => self.parts() == (key, &[]),
+        }
+    }
+
+    /// Becomes the entry of `key` without a namespace, in place: a value put together elsewhere and
+    /// moved here is read in wider pieces than it was written in, and the processor waits for it.
+    #[inline]
+    pub(crate) fn set_plain(&mut self, key: &[u8]) {
+        match (&mut *self, <[u8; 8]>::try_from(key)) {
+            (Self::Inline(data), Ok(word)) => {
+                data[..8].copy_from_slice(&word);
+                data[8..].copy_from_slice(&[0, 0, 0, 0, 0, 8, 8]);
+            }
+            _ => *self = Self::plain(key),
+        }
     }
 }
 
@@ -126,6 +142,10 @@ mod tests {
                 let entry = EntryKey::new(&key, &namespace);
                 assert_eq!(entry.parts(), (&key[..], &namespace[..]));
                 assert_eq!(entry == EntryKey::plain(&key), namespace_len == 0);
+                assert_eq!(entry.is_plain(&key), namespace_len == 0);
+                let mut changed = entry;
+                changed.set_plain(&key);
+                assert!(changed == EntryKey::plain(&key) && changed.is_plain(&key));
             }
         }
     }

@@ -1,5 +1,7 @@
 //! The shared cases of keyed state: lists, maps, time to live, rescaling.
 
+#![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
+
 mod support;
 
 use std::collections::BTreeMap;

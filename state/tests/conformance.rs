@@ -3,6 +3,8 @@
 //! Random histories of all kinds of state, with flushes, sorted phases and moves to other backends
 //! between, are held against plain maps. What each kind promises by itself is in `kinds.rs`.
 
+#![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
+
 mod support;
 
 use std::collections::BTreeMap;

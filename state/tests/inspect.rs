@@ -1,5 +1,7 @@
 //! Savepoints listed, dumped and compared without the program that wrote them.
 
+#![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
+
 mod support;
 
 use std::sync::Arc;

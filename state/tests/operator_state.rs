@@ -1,5 +1,7 @@
 //! Lists and maps that belong to a subtask: split, united and broadcast when the parallelism changes.
 
+#![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
+
 use element::{decode_exact, encode_to_vec};
 use slackwater_state::{
     BroadcastState, OperatorListState, OperatorStateBackend, OperatorStateSnapshot,

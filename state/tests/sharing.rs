@@ -1,6 +1,8 @@
 //! What a snapshot of memory costs: nothing when it is taken, one shard's copy where state changes,
 //! and nothing any more once the snapshot is written.
 
+#![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
+
 mod support;
 
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,5 +1,7 @@
 //! Snapshots: consistent, clipped, checked, and never half there.
 
+#![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
+
 mod support;
 
 use std::io::ErrorKind;

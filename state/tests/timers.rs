@@ -1,5 +1,7 @@
 //! Timers: unique, in order of time, deletable, of one key; in memory and across a restore.
 
+#![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
+
 mod support;
 
 use std::collections::BTreeSet;

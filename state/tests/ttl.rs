@@ -1,5 +1,7 @@
 //! Time to live: both clocks, what renews, what is seen, and when it is cleaned up.
 
+#![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
+
 mod support;
 
 use std::sync::Arc;
