@@ -1,4 +1,4 @@
-//! The rules that cargo does not know: `cargo xtask tidy`, `list` and `fill`.
+//! The rules that cargo does not know: `cargo xtask tidy`, `list`, `fill` and `bench-guard`.
 //!
 //! `tidy` checks the arrows between crates, the shape of source files, and that each promise in
 //! `docs` names a test that exists. `list` prints the promises without a test, `fill` writes tests
@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+mod guard;
 mod layers;
 mod promises;
 mod tidy;
@@ -38,7 +39,8 @@ fn run() -> Result<()> {
             println!("{filled} rows filled");
             Ok(())
         }
-        _ => bail!("usage: cargo xtask tidy | list | fill"),
+        Some("bench-guard") => guard::run(std::env::args().any(|argument| argument == "--update")),
+        _ => bail!("usage: cargo xtask tidy | list | fill | bench-guard [--update]"),
     }
 }
 
