@@ -9,7 +9,7 @@ use slackwater::options::StateBackendKind;
 
 /// How the job runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Mode {
+pub(crate) enum Mode {
     /// Record by record, history too.
     Stream,
     /// The history alone, as a batch job.
@@ -20,7 +20,7 @@ pub enum Mode {
 
 /// Where state lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum State {
+pub(crate) enum State {
     /// In memory.
     Heap,
     /// On disk.
@@ -31,7 +31,7 @@ pub enum State {
 
 impl State {
     /// The option's value.
-    pub fn backend(self) -> StateBackendKind {
+    pub(crate) fn backend(self) -> StateBackendKind {
         match self {
             Self::Heap => StateBackendKind::Heap,
             Self::Disk => StateBackendKind::Disk,
@@ -43,52 +43,53 @@ impl State {
 /// Flight departures per carrier and route: flights, mean and worst delay, running.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "flights", version)]
-pub struct Arguments {
+pub(crate) struct Arguments {
     /// Short for --mode.
     #[arg(value_enum, value_name = "MODE", conflicts_with = "mode")]
     short_mode: Option<Mode>,
     /// How to run: stream, batch or mixed.
     #[arg(long, value_enum, default_value = "mixed")]
-    pub mode: Mode,
+    pub(crate) mode: Mode,
     /// A CSV file of departures as the history, instead of generated ones.
     #[arg(long, value_name = "FILE")]
-    pub input: Option<PathBuf>,
+    pub(crate) input: Option<PathBuf>,
     /// Generated departures of the history.
     #[arg(long, default_value_t = 10_000_000)]
-    pub rows: u64,
+    pub(crate) rows: u64,
     /// Distinct routes among the generated departures.
     #[arg(long, default_value_t = 4_000)]
-    pub keys: u64,
+    pub(crate) keys: u64,
     /// Seconds of live departures behind the history, 50,000 a second [default: 5; 0 with --input].
     #[arg(long, value_name = "SECONDS")]
-    pub live: Option<u64>,
+    pub(crate) live: Option<u64>,
     /// Where state lives.
     #[arg(long, value_enum, default_value = "disk")]
-    pub state: State,
+    pub(crate) state: State,
     /// Subtasks of each operator [default: the cores].
     #[arg(long)]
-    pub parallelism: Option<u32>,
+    pub(crate) parallelism: Option<u32>,
     /// Memory of each sorted input, such as 64mb.
     #[arg(long, value_parser = parse_size)]
-    pub memory: Option<ByteSize>,
+    pub(crate) memory: Option<ByteSize>,
     /// Other options by key, such as `-o io.tmp.dirs=/fast`.
     #[arg(short = 'o', long = "option", value_name = "KEY=VALUE")]
-    pub options: Vec<String>,
+    pub(crate) options: Vec<String>,
     /// Run the history as stream and as mixed, and compare.
     #[arg(long)]
-    pub compare: bool,
+    pub(crate) compare: bool,
     /// Write results and report for machines.
     #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
+    pub(crate) json: Option<PathBuf>,
 }
 
 fn parse_size(text: &str) -> Result<ByteSize, String> {
-    <ByteSize as slackwater::OptionValue>::parse(text).ok_or_else(|| format!("`{text}` is no size such as 64mb"))
+    <ByteSize as slackwater::OptionValue>::parse(text)
+        .ok_or_else(|| format!("`{text}` is no size such as 64mb"))
 }
 
 impl Arguments {
     /// Reads the command line; `None` if it only asked for help.
-    pub fn parse() -> Result<Option<Self>> {
+    pub(crate) fn parse() -> Result<Option<Self>> {
         let mut arguments = match <Self as Parser>::try_parse() {
             Ok(arguments) => arguments,
             Err(asked) if !asked.use_stderr() => {
@@ -98,7 +99,14 @@ impl Arguments {
             Err(wrong) => {
                 let text = wrong.render().to_string();
                 let first = text.split("\n\nUsage").next().unwrap_or(&text);
-                bail!("{}", first.trim_start_matches("error: ").split_whitespace().collect::<Vec<_>>().join(" "));
+                bail!(
+                    "{}",
+                    first
+                        .trim_start_matches("error: ")
+                        .split_whitespace()
+                        .collect::<Vec<_>>()
+                        .join(" ")
+                );
             }
         };
         arguments.mode = arguments.short_mode.unwrap_or(arguments.mode);
@@ -109,7 +117,7 @@ impl Arguments {
     }
 
     /// Seconds of live departures.
-    pub fn live_seconds(&self) -> u64 {
+    pub(crate) fn live_seconds(&self) -> u64 {
         self.live.unwrap_or(if self.input.is_some() { 0 } else { 5 })
     }
 }

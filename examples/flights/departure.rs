@@ -7,7 +7,7 @@ use slackwater::{Key, Record};
 
 /// A carrier's or airport's code: up to four letters, held without an allocation.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Key, Record)]
-pub struct Code([u8; 4]);
+pub(crate) struct Code([u8; 4]);
 
 impl Code {
     /// A code of letters `A` to `Z` for a number: the same for the same number.
@@ -44,34 +44,34 @@ impl<'de> Deserialize<'de> for Code {
 
 /// Who flies where.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Key, Record)]
-pub struct Route {
+pub(crate) struct Route {
     /// The carrier.
-    pub carrier: Code,
+    pub(crate) carrier: Code,
     /// The airport left.
-    pub origin: Code,
+    pub(crate) origin: Code,
     /// The airport flown to.
-    pub dest: Code,
+    pub(crate) dest: Code,
 }
 
 /// One departure.
 #[derive(Clone, Copy, Deserialize, Record)]
-pub struct Departure {
+pub(crate) struct Departure {
     carrier: Code,
     origin: Code,
     dest: Code,
     /// Minutes behind schedule; none for a flight that did not leave.
-    pub dep_delay: Option<i32>,
+    pub(crate) dep_delay: Option<i32>,
 }
 
 impl Departure {
     /// Who flew where.
-    pub fn route(&self) -> Route {
+    pub(crate) fn route(&self) -> Route {
         Route { carrier: self.carrier, origin: self.origin, dest: self.dest }
     }
 
     /// Departure number `i` of `keys` routes: a few routes have most flights, most delays are small,
     /// and one flight in fifty does not leave.
-    pub fn generated(i: u64, keys: u64) -> Self {
+    pub(crate) fn generated(i: u64, keys: u64) -> Self {
         let random = mix(i);
         // The square of a uniform number: the lower half of the routes has 70 % of the flights.
         let uniform = random >> 32;
@@ -102,20 +102,20 @@ fn mix(x: u64) -> u64 {
 
 /// What is kept per route.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Record)]
-pub struct Delays {
+pub(crate) struct Delays {
     /// Departures, those that did not leave included.
-    pub flights: u64,
+    pub(crate) flights: u64,
     /// Departures with a delay.
-    pub with_delay: u64,
+    pub(crate) with_delay: u64,
     /// All delays, in minutes.
-    pub sum: i64,
+    pub(crate) sum: i64,
     /// The worst delay, in minutes.
-    pub worst: Option<i32>,
+    pub(crate) worst: Option<i32>,
 }
 
 impl Delays {
     /// The mean delay of the departures that have one.
-    pub fn mean(&self) -> Option<f64> {
+    pub(crate) fn mean(&self) -> Option<f64> {
         (self.with_delay > 0).then(|| self.sum as f64 / self.with_delay as f64)
     }
 
@@ -141,7 +141,7 @@ impl From<Departure> for Delays {
 
 /// Flights, mean and worst delay: an associative aggregate.
 #[derive(Clone, Copy, Debug)]
-pub struct DelaysOfRoute;
+pub(crate) struct DelaysOfRoute;
 
 impl slackwater::Aggregator<Departure> for DelaysOfRoute {
     type Accumulator = Delays;

@@ -8,14 +8,14 @@ use crate::departure::{Delays, Route};
 use crate::job::Run;
 
 /// Progress while the job runs.
-pub struct Display {
+pub(crate) struct Display {
     bar: ProgressBar,
     begun: Instant,
 }
 
 impl Display {
     /// A bar over the history, if its rows are known.
-    pub fn new(expected: Option<u64>) -> Self {
+    pub(crate) fn new(expected: Option<u64>) -> Self {
         let (bar, template) = match expected {
             Some(rows) => (
                 ProgressBar::new(rows),
@@ -30,12 +30,12 @@ impl Display {
     }
 
     /// Rows read so far.
-    pub fn rows(&self, rows: u64) {
+    pub(crate) fn rows(&self, rows: u64) {
         self.bar.set_position(rows);
     }
 
     /// The source has left its backlog.
-    pub fn tide_turns(&mut self, rows: u64) {
+    pub(crate) fn tide_turns(&mut self, rows: u64) {
         let seconds = self.begun.elapsed().as_secs_f64();
         self.bar.finish_and_clear();
         println!("the tide turns: {} rows in {seconds:.2} s, now live", HumanCount(rows));
@@ -46,20 +46,24 @@ impl Display {
     }
 
     /// The job has ended.
-    pub fn finish(&self) {
+    pub(crate) fn finish(&self) {
         self.bar.finish_and_clear();
     }
 }
 
 /// Tables of routes, and what the engine did.
-pub fn summary(run: &Run) {
+pub(crate) fn summary(run: &Run) {
     table("busiest routes", &run.routes, |delays| Some(delays.flights as f64));
     table("worst routes (of those with 20 flights or more)", &run.routes, |delays| {
         delays.mean().filter(|_| delays.flights >= 20)
     });
     println!("\nreport");
     for (name, phase) in [("history", &run.backlog), ("live", &run.live)] {
-        println!("  {name:<8} {:>12} rows in {:>7.2} s", HumanCount(phase.rows).to_string(), phase.seconds);
+        println!(
+            "  {name:<8} {:>12} rows in {:>7.2} s",
+            HumanCount(phase.rows).to_string(),
+            phase.seconds
+        );
     }
     for line in run.report.backlog().lines() {
         println!("  {line}");

@@ -17,28 +17,31 @@ const LIVE_RATE: u64 = 50_000;
 
 /// One phase of a run.
 #[derive(Clone, Debug)]
-pub struct Phase {
+pub(crate) struct Phase {
     /// Rows read.
-    pub rows: u64,
+    pub(crate) rows: u64,
     /// From its first row to its last result.
-    pub seconds: f64,
+    pub(crate) seconds: f64,
 }
 
 /// A finished run.
-pub struct Run {
+pub(crate) struct Run {
     /// How it ran.
-    pub mode: Mode,
+    pub(crate) mode: Mode,
     /// The history.
-    pub backlog: Phase,
+    pub(crate) backlog: Phase,
     /// What came live.
-    pub live: Phase,
+    pub(crate) live: Phase,
     /// Results per route.
-    pub routes: BTreeMap<Route, Delays>,
+    pub(crate) routes: BTreeMap<Route, Delays>,
     /// The engine's report.
-    pub report: JobReport,
+    pub(crate) report: JobReport,
 }
 
-fn environment(arguments: &Arguments, mode: Mode) -> Result<StreamExecutionEnvironment, ConfigError> {
+fn environment(
+    arguments: &Arguments,
+    mode: Mode,
+) -> Result<StreamExecutionEnvironment, ConfigError> {
     use options::RuntimeMode;
     let env = StreamExecutionEnvironment::from_env()?;
     let runtime = if mode == Mode::Batch { RuntimeMode::Batch } else { RuntimeMode::Streaming };
@@ -98,7 +101,7 @@ fn departures(
 }
 
 /// Runs the job in a mode and waits for its end.
-pub fn run(arguments: &Arguments, mode: Mode) -> Result<Run> {
+pub(crate) fn run(arguments: &Arguments, mode: Mode) -> Result<Run> {
     let env = environment(arguments, mode)?;
     let latest = Latest::default();
     departures(&env, arguments, mode)
@@ -129,7 +132,7 @@ pub fn run(arguments: &Arguments, mode: Mode) -> Result<Run> {
         _ => (turned.unwrap_or(total) + draining).min(total),
     };
     let routes = latest.take();
-    env.close();
+    env.close()?;
     Ok(Run {
         mode,
         backlog: Phase { rows: rows.saturating_sub(live_rows), seconds: backlog.as_secs_f64() },

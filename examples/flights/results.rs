@@ -15,22 +15,22 @@ type Tables = BTreeMap<SubtaskIndex, HashMap<Route, Delays>>;
 
 /// The latest result of each route, shared with the program.
 #[derive(Clone, Default)]
-pub struct Latest(Arc<Mutex<Tables>>);
+pub(crate) struct Latest(Arc<Mutex<Tables>>);
 
 impl Latest {
     /// Takes the results.
-    pub fn take(&self) -> BTreeMap<Route, Delays> {
+    pub(crate) fn take(&self) -> BTreeMap<Route, Delays> {
         let mut tables = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::take(&mut *tables).into_values().flatten().collect()
     }
 }
 
 /// Keeps the latest result of each route. Results of one route come to one subtask, in order.
-pub struct LatestSink(Latest);
+pub(crate) struct LatestSink(Latest);
 
 impl LatestSink {
     /// Keeps them in `latest`.
-    pub fn new(latest: Latest) -> Self {
+    pub(crate) fn new(latest: Latest) -> Self {
         Self(latest)
     }
 }
@@ -57,7 +57,6 @@ impl SinkWriter<(Route, Delays)> for Writer {
         self.table.insert(route, delays);
         Ok(())
     }
-
 }
 
 /// At the end of the task, well or not: a later attempt goes on from a checkpoint, emits again what
@@ -70,7 +69,7 @@ impl Drop for Writer {
 }
 
 /// Writes results and report as JSON.
-pub fn write_json(run: &Run, file: &Path) -> Result<()> {
+pub(crate) fn write_json(run: &Run, file: &Path) -> Result<()> {
     let results: Vec<Value> = run
         .routes
         .iter()
@@ -85,7 +84,8 @@ pub fn write_json(run: &Run, file: &Path) -> Result<()> {
             })
         })
         .collect();
-    let treated = run.report.operator("delays of route").and_then(|operator| operator.phases.first());
+    let treated =
+        run.report.operator("delays of route").and_then(|operator| operator.phases.first());
     let (treatment, reason) = match treated {
         Some(phase) => (phase.treatment, phase.reason.as_str()),
         None => ("stream", "every record is applied as it comes"),
@@ -93,9 +93,7 @@ pub fn write_json(run: &Run, file: &Path) -> Result<()> {
     let sum = |count: fn(&slackwater::OperatorReport) -> u64| -> u64 {
         run.report.operators.iter().map(count).sum()
     };
-    let phase = |name: &str, phase: &crate::job::Phase| {
-        json!({ "name": name, "rows": phase.rows, "seconds": phase.seconds })
-    };
+    let phase = |name: &str, phase: &crate::job::Phase| json!({ "name": name, "rows": phase.rows, "seconds": phase.seconds });
     let report = json!({
         "mode": format!("{:?}", run.mode).to_lowercase(),
         "phases": [phase("backlog", &run.backlog), phase("live", &run.live)],

@@ -41,13 +41,16 @@ fn every_mode_computes_what_python_does_from_the_excerpt() {
     let directory = tempfile::tempdir().expect("a directory");
     let input = data("flights-excerpt.csv");
     let input = input.to_str().expect("a path in UTF-8");
-    for (mode, state) in
-        [("stream", "heap"), ("stream", "disk"), ("batch", "disk"), ("mixed", "heap"), ("mixed", "disk")]
-    {
+    for (mode, state) in [
+        ("stream", "heap"),
+        ("stream", "disk"),
+        ("batch", "disk"),
+        ("mixed", "heap"),
+        ("mixed", "disk"),
+    ] {
         let json = directory.path().join(format!("{mode}-{state}.json"));
         let file = json.to_str().expect("a path in UTF-8");
-        let output =
-            flights(&["--input", input, "--mode", mode, "--state", state, "--json", file]);
+        let output = flights(&["--input", input, "--mode", mode, "--state", state, "--json", file]);
         let text = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{mode} over {state}: {text}");
         let found = read_json(&json);
