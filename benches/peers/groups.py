@@ -47,7 +47,7 @@ def j1(keys):
     """An output a record: all programs at one number of keys."""
     of_ours = ours("J1", f"k={keys} mode=batch") + each(
         DISKS, lambda disk: ours("J1", f"k={keys} mode=mixed state={disk}"))
-    by_hand = each(["hash", "radix2"], lambda v: run("limit", "J1", f"k={keys} v={v}"))
+    by_hand = each(["gen", "hash", "radix2"], lambda v: run("limit", "J1", f"k={keys} v={v}"))
     peers = run("renoir", "J1", f"k={keys}") + run("timely", "J1", f"k={keys}")
     return of_ours + by_hand + peers + flink("J1", f"k={keys} reuse=true") + flink(
         "J1", f"k={keys} {FLINK_BATCH}", NATIVE)

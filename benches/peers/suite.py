@@ -17,6 +17,8 @@ from groups import GROUPS
 HERE = os.path.dirname(os.path.abspath(__file__))
 DIR = os.environ.get("PEERS_DIR", os.path.join(HERE, ".peers"))
 RESULTS = os.path.join(DIR, "results.jsonl")
+# Variants that do a part of the job alone, to show its cost: their checksum is not the job's.
+ALONE = ("v=copy", "v=gen")
 MORE = ("emitted", "jobs_s", "mb_per_s", "backlog_s", "p50_ms", "p99_ms", "p999_ms", "switch_p50_ms",
         "switch_p99_ms", "state_reads", "state_writes", "bytes_spilled", "runs")
 
@@ -84,7 +86,7 @@ def disagreements(results):
     """Jobs of equal size whose checksums differ, as text."""
     sums = {}
     for result in results:
-        if "checksum" in result and not ("v=copy" in result["args"]):
+        if "checksum" in result and not any(alone in result["args"] for alone in ALONE):
             size = (result["job"], result["records"], result["keys"], is_final(result))
             sums.setdefault(size, {}).setdefault(result["checksum"], set()).add(result["peer"])
     found = [f"{size}: {by_sum}" for size, by_sum in sums.items() if len(by_sum) > 1]
@@ -130,7 +132,7 @@ def row(runs):
     """One table row: the medians of runs of one command."""
     ok = [result for result in runs if "seconds" in result]
     if not ok:
-        return f"| failed | `{runs[0]['args']}` | | | | | | | | |"
+        return f"| failed | `{runs[0]['args']}` | | | | | | | | | |"
     seconds = sorted(result["seconds"] for result in ok)
     middle = statistics.median(seconds)
     typical = min(ok, key=lambda result: abs(result["seconds"] - middle))
@@ -141,7 +143,7 @@ def row(runs):
     sums = " ".join(sorted({result["checksum"] for result in ok}))
     return (f"| {typical['peer']} | `{options}` | {typical['records']} | {typical['keys']} "
             f"| {middle:.2f} ({seconds[0]:.2f} .. {seconds[-1]:.2f}) | {typical['records'] / middle / 1e6:.2f} "
-            f"| {peak:.0f} | {others:.1f} | {sums} | {more} |")
+            f"| {statistics.median(result['wall_s'] for result in ok):.1f} | {peak:.0f} | {others:.1f} | {sums} | {more} |")
 
 
 def pages(directory):
@@ -157,8 +159,8 @@ def pages(directory):
                 "greatest. `others` is the most that other programs used of the machine during a run, in",
                 "cores: figures with much of it are not to be trusted. `seconds` are those in the job.", "",
                 f"- Machine: {machine()}", f"- Versions: {versions()}", "",
-                "| program | options | records | keys | seconds | M records/s | peak MB | others | checksum | more |",
-                "|---|---|---|---|---|---|---|---|---|---|"]
+                "| program | options | records | keys | seconds | M records/s | process s | peak MB | others | checksum | more |",
+                "|" + "---|" * 11]
         text += [row(runs) for runs in commands.values()]
         with open(os.path.join(directory, group + ".md"), "w", encoding="utf-8") as page:
             page.write("\n".join(text) + "\n")
