@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use element::{Clock, ConfigOption, Configuration, NodeId, OptionValue};
 use graph::{PlanSettings, Transformation, TransformationGraph};
 use parking_lot::{Mutex, MutexGuard};
+use runtime::cluster::{DataSetListing, DataSets};
 use runtime::error::JobError;
 use runtime::factory::{EdgePayload, ExecutionPlan, NodePayload};
 use runtime::nodes::SourceNode;
@@ -15,7 +16,7 @@ use state::ByteStoreFactory;
 
 use crate::upstream::Upstream;
 use crate::{
-    CollectionSource, ConfigError, DataStream, GeneratorSource, JobHandle, JobReport, Source,
+    Cluster, CollectionSource, ConfigError, DataStream, GeneratorSource, JobHandle, JobReport, Source,
     Timestamp, WatermarkStrategy,
 };
 
@@ -70,7 +71,7 @@ impl EnvironmentBuilder {
             inner: Arc::new(Inner {
                 config: Mutex::new(self.options.config.clone()),
                 options: self.options,
-                graph: Mutex::new(Graph::new()),
+                graph: Arc::new(Mutex::new(Graph::new())),
                 sinks: Mutex::new(Vec::new()),
                 session: OnceLock::new(),
                 opening: Mutex::new(()),
@@ -83,7 +84,7 @@ impl EnvironmentBuilder {
 pub(crate) struct Inner {
     pub(crate) config: Mutex<Configuration>,
     options: SessionOptions,
-    pub(crate) graph: Mutex<Graph>,
+    pub(crate) graph: Arc<Mutex<Graph>>,
     sinks: Mutex<Vec<NodeId>>,
     session: OnceLock<Arc<Session>>,
     opening: Mutex<()>,
@@ -271,9 +272,27 @@ impl StreamExecutionEnvironment {
     /// Plans a job that ends in `sinks`.
     pub(crate) fn plan(&self, sinks: &[NodeId]) -> Result<ExecutionPlan, JobError> {
         let config = self.inner.config.lock().clone();
-        let none = |_| false;
-        let settings = PlanSettings::from_configuration(&config, cores(), &none)?;
-        Ok(graph::plan(&self.inner.graph.lock(), sinks, &settings)?)
+        plan_of(&self.inner.graph, &config, self.data_sets(), sinks)
+    }
+
+    /// The cached results of this environment.
+    pub(crate) fn data_sets(&self) -> &Arc<DataSets> {
+        &self.inner.options.data_sets
+    }
+
+    /// What is kept of cached streams, as the workers report it; by id.
+    #[must_use]
+    pub fn datasets(&self) -> Vec<DataSetListing> {
+        self.data_sets().list()
+    }
+
+    /// The workers that run this environment's jobs, for tests of what happens without one of them.
+    ///
+    /// # Errors
+    ///
+    /// [`JobError`] if they cannot be started.
+    pub fn cluster(&self) -> Result<Cluster, JobError> {
+        Ok(Cluster::new(self.session()?, Arc::clone(self.data_sets())))
     }
 
     /// The plan of all sinks declared since the last job, as text, with the reasons of its decisions.
@@ -310,22 +329,42 @@ impl StreamExecutionEnvironment {
         let plan = self.plan(sinks)?;
         let config = self.inner.config.lock().clone();
         let restore = config.get(&element::option_table::SAVEPOINT_PATH)?;
+        // Not the environment itself: a job must not keep it from being dropped.
+        let (graph, data_sets) = (Arc::clone(&self.inner.graph), Arc::clone(self.data_sets()));
+        let (again, config_again) = (sinks.to_vec(), config.clone());
+        let replan =
+            Box::new(move || plan_of(&graph, &config_again, &data_sets, &again));
         let running = session.submit(
             name,
             plan,
             &config,
-            std::collections::BTreeMap::new(),
             restore.as_deref().map(Path::new),
+            replan,
         )?;
         Ok(JobHandle::new(running))
     }
 
     /// Ends what runs and removes what was kept. Harmless when done twice; jobs asked for afterwards
     /// are refused by name.
-    pub fn close(&self) {
+    ///
+    /// # Errors
+    ///
+    /// [`JobError::NotReleased`] with every cached result that could not be removed; all others, and
+    /// everything else, are gone (tC16).
+    pub fn close(&self) -> Result<(), JobError> {
         *self.inner.closed.lock() = true;
-        if let Some(session) = self.inner.session.get() {
-            session.close();
-        }
+        self.inner.session.get().map_or(Ok(()), |session| session.close())
     }
+}
+
+/// Plans a job that ends in `sinks`, with the data sets that are complete now.
+fn plan_of(
+    graph: &Mutex<Graph>,
+    config: &Configuration,
+    data_sets: &DataSets,
+    sinks: &[NodeId],
+) -> Result<ExecutionPlan, JobError> {
+    let available = |data_set| data_sets.is_complete(data_set);
+    let settings = PlanSettings::from_configuration(config, cores(), &available)?;
+    Ok(graph::plan(&graph.lock(), sinks, &settings)?)
 }

@@ -27,6 +27,8 @@
 extern crate self as slackwater;
 
 mod aggregates;
+mod cached_data_stream;
+mod cluster;
 mod collected;
 mod connected_streams;
 mod data_stream;
@@ -37,11 +39,14 @@ mod joins;
 mod keyed_stream;
 pub mod prelude;
 mod source;
+pub mod testing;
 mod upstream;
 mod window_result;
 mod windowed_stream;
 
 pub use aggregates::{Count, Extreme, FoldAggregate, Reduce, Sum};
+pub use cached_data_stream::CachedDataStream;
+pub use cluster::Cluster;
 pub use collected::Collected;
 pub use connected_streams::ConnectedStreams;
 pub use data_stream::DataStream;
@@ -58,10 +63,12 @@ pub use source::{
 
 pub use derive::{Key, Record};
 pub use element::{
-    ByteSize, Clock, CodecError, ConfigError, Configuration, DurationExt, Key, KeyHash,
+    ByteSize, Clock, CodecError, ConfigError, Configuration, DataSetId, DurationExt, Generation,
+    TaskManagerId, Key, KeyHash,
     ManualClock, OptionValue, OrderedF32, OrderedF64, Record, Schema, Serde, SubtaskIndex, Timestamp,
 };
-pub use runtime::cluster::JobProgress;
+pub use runtime::cluster::{DataSetListing, Deletion, JobProgress, ReleaseFailure, RequestId};
+pub use runtime::session::PausedWorker;
 pub use runtime::error::{JobError, TaskError, TaskFailure};
 pub use runtime::operator::aggregate::Aggregator;
 pub use runtime::operator::co_process::{KeyedCoProcessFunction, TwoInputBacklog};

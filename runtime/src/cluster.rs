@@ -9,13 +9,23 @@
 //! They meet only through messages ([`crate::events`]) that carry job, attempt and subtask; stale ones
 //! are dropped.
 
+mod data_set;
+mod data_sets;
 mod enumerators;
+mod hosted;
 mod job_master;
 mod progress;
 mod restart;
 mod task_manager;
 mod units;
 
+pub(crate) use data_set::place_of;
+pub use data_set::{ClusterDataSet, DataSetPart, Parts, Reported};
+pub use data_sets::{
+    DataSetListing, DataSets, Deletion, JobDataSets, Making, ReleaseFailure, RequestId, Settlement,
+    WorkerReport,
+};
+pub(crate) use job_master::lost_partition;
 pub use job_master::{CompletedCheckpoint, JobCommand, JobMaster, JobOutcome, JobRequest};
 pub use progress::JobProgress;
 pub use restart::RestartPolicy;

@@ -84,6 +84,12 @@ pub enum TaskError {
     /// An option has no valid value.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// The worker that ran the task is gone.
+    #[error("worker {worker} was lost")]
+    WorkerLost {
+        /// Which one.
+        worker: element::TaskManagerId,
+    },
     /// The task was cancelled; no failure of its own.
     #[error("the task was cancelled")]
     Cancelled,
@@ -173,6 +179,12 @@ pub enum JobError {
     /// The environment has been closed.
     #[error("the environment is closed")]
     Closed,
+    /// Cached results could not be removed; all others were.
+    #[error("cached results are not removed: {}", failures.iter().map(|(name, reason)| format!("`{name}`: {reason}")).collect::<Vec<_>>().join("; "))]
+    NotReleased {
+        /// Stream names, and why.
+        failures: Vec<(String, String)>,
+    },
     /// A directory cannot be used.
     #[error("directory `{}` cannot be used", path.display())]
     Directory {

@@ -77,6 +77,9 @@ pub struct CacheReport {
     pub bytes: u64,
     /// Rows of the data set, where known.
     pub rows: u64,
+    /// For a hit: what the job took that made the data set, which this one did not do again. An
+    /// estimate from above.
+    pub saved: Option<Duration>,
 }
 
 impl CacheReport {

@@ -3,7 +3,13 @@
 //! An environment of the api owns one. Jobs are planned by the api and run here; closing a session
 //! ends its jobs and workers and removes what they left on disk.
 
-use std::collections::BTreeMap;
+mod attempts;
+mod jobs;
+mod workers;
+
+pub use attempts::Replan;
+pub use workers::PausedWorker;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,22 +17,23 @@ use std::thread::JoinHandle;
 
 use crossbeam_channel::Sender;
 use element::{
-    ByteSize, CheckpointId, Clock, Configuration, DataSetId, Generation, JobId, MemoryBudget,
-    SystemClock, TaskManagerId, option_table,
+    ByteSize, CheckpointId, Clock, Configuration, JobId, SystemClock, TaskManagerId, option_table,
 };
 use parking_lot::Mutex;
 use shuffle::ShuffleService;
 use state::ByteStoreFactory;
 
-use crate::checkpoint::{CheckpointStorage, DirectoryStorage, RestorePoint, SnapshotWriter};
+use crate::checkpoint::{CheckpointStorage, DirectoryStorage, SnapshotWriter};
 use crate::cluster::{
-    JobCommand, JobMaster, JobOutcome, JobProgress, JobRequest, TaskManager, TaskManagerHandle,
+    DataSets, JobCommand, JobOutcome, JobProgress,
 };
 use crate::error::JobError;
 use crate::factory::ExecutionPlan;
 use crate::report::{JobReport, peak_memory};
 use crate::stores::StateStores;
-use crate::task::Place;
+use attempts::{Attempts, Ended};
+use jobs::{Jobs, Registered};
+use workers::{WorkerSettings, Workers};
 
 /// What a session is made with, beside options.
 #[derive(Clone, Default)]
@@ -39,16 +46,20 @@ pub struct SessionOptions {
     pub shuffle: Option<Arc<dyn ShuffleService>>,
     /// A clock other than the system's.
     pub clock: Option<Arc<dyn Clock>>,
+    /// Cached results; those of one environment.
+    pub data_sets: Arc<DataSets>,
 }
 
 /// Workers and kept results, shared by jobs.
 pub struct Session {
     directory: tempfile::TempDir,
-    managers: Mutex<Vec<TaskManager>>,
+    workers: Arc<Workers>,
+    data_sets: Arc<DataSets>,
+    jobs: Arc<Jobs>,
     snapshots: Mutex<Option<SnapshotWriter>>,
     stores: StateStores,
     clock: Arc<dyn Clock>,
-    next_job: AtomicU64,
+    next_job: Arc<AtomicU64>,
     closed: AtomicBool,
 }
 
@@ -65,33 +76,26 @@ impl Session {
         let clock = options.clock.unwrap_or_else(|| Arc::new(SystemClock::default()));
         let failed = |source| JobError::Directory { path: directory.path().to_owned(), source };
         let snapshots = SnapshotWriter::start().map_err(failed)?;
-        let workers = config.get(&option_table::WORKERS)?.max(1);
+        let number = config.get(&option_table::WORKERS)?.max(1);
         let memory = managed_memory(config)?;
-        let managers = (0..workers)
-            .map(|i| {
-                let home = directory.path().join(format!("worker-{i}"));
-                let service = match &options.shuffle {
-                    Some(service) => Arc::clone(service),
-                    None => crate::exchange::file_shuffle(&home, config)?,
-                };
-                let place = Place {
-                    clock: Arc::clone(&clock),
-                    memory: MemoryBudget::new(ByteSize(memory.0 / u64::from(workers))),
-                    spill: crate::exchange::spill_store(&home, config)?,
-                    directory: home,
-                    stores: stores.clone(),
-                    service,
-                    snapshots: snapshots.sender(),
-                };
-                TaskManager::start(TaskManagerId(u64::from(i)), 1, place).map_err(failed)
-            })
-            .collect::<Result<Vec<_>, JobError>>()?;
+        let settings = WorkerSettings {
+            directory: directory.path().to_owned(),
+            config: config.clone(),
+            stores: stores.clone(),
+            shuffle: options.shuffle,
+            clock: Arc::clone(&clock),
+            memory: ByteSize(memory.0 / u64::from(number)),
+        };
+        let data_sets = options.data_sets;
+        let workers = Workers::start(settings, Arc::clone(&data_sets), snapshots.sender())?;
         Ok(Arc::new(Self {
-            managers: Mutex::new(managers),
+            workers: Arc::new(workers),
+            data_sets,
+            jobs: Arc::default(),
             snapshots: Mutex::new(Some(snapshots)),
             stores,
             clock,
-            next_job: AtomicU64::new(1),
+            next_job: Arc::new(AtomicU64::new(1)),
             closed: AtomicBool::new(false),
             directory,
         }))
@@ -115,7 +119,47 @@ impl Session {
         self.closed.load(Ordering::Acquire)
     }
 
-    /// Starts a job; it runs on threads of its own.
+    /// The ids of the workers that are alive.
+    #[must_use]
+    pub fn workers(&self) -> Vec<TaskManagerId> {
+        self.workers.handles().iter().map(|handle| handle.id).collect()
+    }
+
+    /// The directory of a worker.
+    #[must_use]
+    pub fn worker_directory(&self, worker: TaskManagerId) -> PathBuf {
+        self.workers.directory_of(worker)
+    }
+
+    /// The directory of this session.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// Kills a worker: its tasks fail, its files are gone, its parts of data sets are lost. Another
+    /// one takes its place. False if it is not alive.
+    ///
+    /// # Errors
+    ///
+    /// [`JobError`] if no other one can be started; the worker then lives on.
+    pub fn kill(&self, worker: TaskManagerId) -> Result<bool, JobError> {
+        let Some(replacement) = self.workers.kill(worker)? else { return Ok(false) };
+        self.jobs.tell_all(|| JobCommand::WorkerLost {
+            lost: worker,
+            replacement: replacement.clone(),
+        });
+        Ok(true)
+    }
+
+    /// Has a worker answer nothing until what is handed back is dropped. Its tasks run on.
+    #[must_use]
+    pub fn pause(&self, worker: TaskManagerId) -> Option<PausedWorker> {
+        self.workers.pause(worker)
+    }
+
+    /// Starts a job; it runs on threads of its own. If cached data turns out to be lost, it is planned
+    /// anew by `replan`, once.
     ///
     /// # Errors
     ///
@@ -125,52 +169,40 @@ impl Session {
         name: &str,
         plan: ExecutionPlan,
         config: &Configuration,
-        data_sets: BTreeMap<DataSetId, Generation>,
         restore: Option<&Path>,
+        replan: Replan,
     ) -> Result<RunningJob, JobError> {
         if self.is_closed() {
             return Err(JobError::Closed);
         }
-        let id = JobId(self.next_job.fetch_add(1, Ordering::AcqRel));
-        let storage = self.storage(name, id, config)?;
-        let restore = restore.map(RestorePoint::read).transpose()?;
+        let id = JobId(self.next_job.load(Ordering::Acquire));
         let progress = Arc::new(JobProgress::default());
         let plan = Arc::new(plan);
-        let request = JobRequest {
-            id,
+        let (commands, mailbox) = crossbeam_channel::unbounded();
+        let attempts = Attempts {
             name: name.to_owned(),
-            plan: Arc::clone(&plan),
             config: config.clone(),
-            managers: self.slots(&plan, config)?,
-            storage,
-            data_sets,
-            restore,
+            workers: Arc::clone(&self.workers),
+            registry: Arc::clone(&self.data_sets),
+            storage: self.storage(name, id, config)?,
+            restore: restore.map(Path::to_owned),
             clock: Arc::clone(&self.clock),
             progress: Arc::clone(&progress),
+            mailbox,
+            budget: config.get(&option_table::CACHE_MAX_BYTES)?,
+            next_job: Arc::clone(&self.next_job),
         };
-        let (commands, mailbox) = crossbeam_channel::unbounded();
-        let master = JobMaster::new(request, mailbox)?;
+        let registered = Registered::new(&self.jobs, commands.clone());
+        let first = attempts.prepare(Arc::clone(&plan))?;
         let thread = std::thread::Builder::new()
             .name(format!("job-{id}"))
-            .spawn(move || master.run())
+            .spawn(move || {
+                let ended = attempts.run(first, &replan);
+                drop(registered);
+                ended
+            })
             .map_err(|error| JobError::Internal(format!("no thread for a job: {error}")))?;
         Ok(RunningJob { id, name: name.to_owned(), plan, progress, commands, thread: Some(thread) })
-    }
-
-    /// The workers with their slots: as configured, or as many as the cores or the job need.
-    fn slots(
-        &self,
-        plan: &ExecutionPlan,
-        config: &Configuration,
-    ) -> Result<Vec<TaskManagerHandle>, JobError> {
-        let managers: Vec<TaskManagerHandle> =
-            self.managers.lock().iter().map(|manager| manager.handle().clone()).collect();
-        let workers = u32::try_from(managers.len()).unwrap_or(1).max(1);
-        let slots = match config.get(&option_table::TASK_SLOTS)? {
-            Some(slots) => slots,
-            None => cores().max(plan.greatest_parallelism()).div_ceil(workers),
-        };
-        Ok(managers.into_iter().map(|manager| TaskManagerHandle { slots, ..manager }).collect())
     }
 
     fn storage(
@@ -187,18 +219,33 @@ impl Session {
     }
 
     /// Ends the workers and removes what they left. Harmless when done twice.
-    pub fn close(&self) {
+    ///
+    /// # Errors
+    ///
+    /// [`JobError::NotReleased`] with every cached result that could not be removed; all else is gone.
+    pub fn close(&self) -> Result<(), JobError> {
         self.closed.store(true, Ordering::Release);
-        let managers = std::mem::take(&mut *self.managers.lock());
-        drop(managers);
+        self.jobs.close();
+        let failures = self.data_sets.delete_all();
+        self.workers.close();
         let snapshots = self.snapshots.lock().take();
         drop(snapshots);
+        if let Err(error) = std::fs::remove_dir_all(self.directory.path()) {
+            tracing::debug!(%error, "the session's directory is gone already");
+        }
+        if failures.is_empty() {
+            return Ok(());
+        }
+        let failures = failures.into_iter().map(|(name, failure)| (name, failure.to_string()));
+        Err(JobError::NotReleased { failures: failures.collect() })
     }
 }
 
 impl Drop for Session {
     fn drop(&mut self) {
-        self.close();
+        if let Err(error) = self.close() {
+            tracing::warn!(%error, "a session did not end well");
+        }
     }
 }
 
@@ -251,7 +298,7 @@ pub struct RunningJob {
     plan: Arc<ExecutionPlan>,
     progress: Arc<JobProgress>,
     commands: Sender<JobCommand>,
-    thread: Option<JoinHandle<JobOutcome>>,
+    thread: Option<JoinHandle<Ended>>,
 }
 
 impl RunningJob {
@@ -309,16 +356,20 @@ impl RunningJob {
     #[must_use]
     pub fn wait(mut self) -> (JobOutcome, JobReport) {
         let outcome = self.thread.take().map(JoinHandle::join);
-        let outcome = match outcome {
-            Some(Ok(outcome)) => outcome,
-            _ => JobOutcome::internal("the job master has panicked"),
+        let Ended { outcome, caches, mode } = match outcome {
+            Some(Ok(ended)) => ended,
+            _ => Ended {
+                outcome: JobOutcome::internal("the job master has panicked"),
+                caches: Vec::new(),
+                mode: self.plan.mode,
+            },
         };
         let report = JobReport {
             job: self.name.clone(),
-            mode: self.plan.mode,
+            mode,
             took: outcome.took,
             operators: JobReport::of_operators(&self.progress),
-            caches: Vec::new(),
+            caches,
             checkpoints: outcome.checkpoints.clone(),
             recovered: outcome.recovered.clone(),
             peak_memory: peak_memory(),

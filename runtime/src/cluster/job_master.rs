@@ -11,6 +11,9 @@
 mod checkpoints;
 mod deploy;
 mod failure;
+mod losses;
+
+pub(crate) use failure::lost_partition;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -63,7 +66,6 @@ pub struct JobRequest {
 }
 
 /// What a client asks of a running job.
-#[derive(Debug)]
 #[non_exhaustive]
 pub enum JobCommand {
     /// End it.
@@ -78,6 +80,15 @@ pub enum JobCommand {
         directory: std::path::PathBuf,
         /// The savepoint's folder, or why there is none.
         answer: Sender<Result<std::path::PathBuf, JobError>>,
+    },
+    /// End it, for its environment is closed.
+    Close,
+    /// A worker is gone; another one stands in its place.
+    WorkerLost {
+        /// Which one.
+        lost: TaskManagerId,
+        /// The other one.
+        replacement: TaskManagerHandle,
     },
 }
 
@@ -166,6 +177,8 @@ pub struct JobMaster {
     checkpoints: Vec<CompletedCheckpoint>,
     recovered: Vec<String>,
     giving_up: Option<JobError>,
+    /// Whether a sink wants no more.
+    answered: bool,
     satisfied: bool,
 }
 
@@ -218,6 +231,7 @@ impl JobMaster {
             checkpoints: Vec::new(),
             recovered: Vec::new(),
             giving_up: None,
+            answered: false,
             satisfied: false,
             request,
         })
@@ -281,7 +295,7 @@ impl JobMaster {
                 self.event(task, event);
             },
             recv(commands) -> command => match command {
-                Ok(command) => self.command(&command),
+                Ok(command) => self.command(command),
                 // The client is gone: nobody can ask any more; the job goes on.
                 Err(_) => self.commands = crossbeam_channel::never(),
             },
@@ -292,14 +306,16 @@ impl JobMaster {
         }
     }
 
-    fn command(&mut self, command: &JobCommand) {
+    fn command(&mut self, command: JobCommand) {
         match command {
             JobCommand::Cancel => {
                 let error = JobError::Cancelled { job: self.request.name.clone() };
                 self.give_up(error);
             }
+            JobCommand::Close => self.give_up(JobError::Closed),
+            JobCommand::WorkerLost { lost, replacement } => self.worker_lost(lost, replacement),
             JobCommand::Savepoint { kind, directory, answer } => {
-                self.savepoint(*kind, directory.clone(), answer.clone());
+                self.savepoint(kind, directory, answer);
             }
             JobCommand::Stop => {
                 let sources: BTreeSet<VertexId> = self.enumerators.sources().collect();
@@ -362,12 +378,23 @@ impl JobMaster {
 
     /// The job's answer is there: what still runs is ended, unless it fills a cache (decision D18).
     fn satisfied(&mut self) {
-        let fills_cache =
-            self.request.plan.vertices.iter().any(|vertex| !vertex.persistent.is_empty());
-        if !fills_cache && !self.satisfied {
+        self.answered = true;
+        if !self.fills_cache() && !self.satisfied {
             self.satisfied = true;
             self.cancel_all();
         }
+    }
+
+    /// Whether some part of a data set is still to be written.
+    fn fills_cache(&self) -> bool {
+        self.request.plan.vertices.iter().any(|vertex| {
+            let subtasks = (0..vertex.parallelism).map(SubtaskIndex);
+            subtasks.into_iter().any(|subtask| {
+                let key = |data_set| (data_set, subtask);
+                let mut outputs = vertex.persistent.iter();
+                outputs.any(|output| !self.persistent.contains_key(&key(output.data_set)))
+            })
+        })
     }
 
     fn set_backlog(&mut self, who: BacklogOrigin, is_backlog: bool) {

@@ -75,6 +75,12 @@ impl JobProgress {
         self.attempts.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// The job runs by another plan: what was counted so far is forgotten.
+    pub(crate) fn begin_again(&self) {
+        self.operators.lock().clear();
+        self.set_backlog(false);
+    }
+
     /// Whether any source is in backlog.
     #[must_use]
     pub fn is_backlog(&self) -> bool {

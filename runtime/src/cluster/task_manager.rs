@@ -1,16 +1,19 @@
 //! [`TaskManager`]: a worker with slots, a directory, and a thread for each of its tasks.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
-use crossbeam_channel::{Receiver, Sender};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use element::{JobId, TaskManagerId};
-use shuffle::{PartitionDescriptor, ShuffleService, Wake};
+use shuffle::{PartitionDescriptor, PartitionIdentity, ShuffleService, Wake};
 use sort::CancelFlag;
 
-use crate::events::{TaskEvent, TaskId, TaskMail};
+use super::data_sets::{ReleaseFailure, RequestId, WorkerReport};
+use super::hosted::HostedPartitions;
+use crate::events::{FinishedOutput, TaskEvent, TaskId, TaskMail};
 use crate::task::{Place, TaskDeployment, TaskWaker, run_to_end, wire};
 
 /// What a TaskManager is told.
@@ -24,8 +27,28 @@ pub enum TaskManagerMessage {
     Cancel(JobId, Vec<TaskId>),
     /// Partitions are no longer wanted.
     Release(Vec<PartitionDescriptor>),
-    /// A task's thread has ended.
-    Ended(JobId, TaskId),
+    /// A task's thread has ended, of a vertex of so many subtasks, and left partitions behind.
+    Ended(JobId, TaskId, u32, Vec<FinishedOutput>),
+    /// A job is over: what is named is kept for the cluster, what else it wrote is dropped.
+    Settle {
+        /// To be answered by a report.
+        request: RequestId,
+        /// The job.
+        job: JobId,
+        /// Parts of data sets to keep.
+        keep: Vec<PartitionIdentity>,
+    },
+    /// Parts of data sets are no longer wanted.
+    ReleaseDataSets {
+        /// To be answered by a report.
+        request: RequestId,
+        /// Which ones.
+        partitions: Vec<PartitionIdentity>,
+    },
+    /// Say nothing and do nothing until the other end is dropped: a stand-in for a worker that hangs.
+    Pause(Receiver<()>),
+    /// Die: everything on this worker's disk is gone when the other end hears of it.
+    Kill(Sender<()>),
     /// End all tasks and then itself.
     Shutdown,
 }
@@ -56,18 +79,36 @@ pub struct TaskManager {
 }
 
 impl TaskManager {
-    /// Starts one. Its directory is removed when it ends.
+    /// Starts one. It reports what it keeps with each answer and at least every `heartbeat`; its
+    /// directory is removed when it ends.
     ///
     /// # Errors
     ///
     /// What the system says of a new thread.
-    pub fn start(id: TaskManagerId, slots: u32, place: Place) -> std::io::Result<Self> {
+    pub fn start(
+        id: TaskManagerId,
+        place: Place,
+        reports: Sender<WorkerReport>,
+        heartbeat: Duration,
+    ) -> std::io::Result<Self> {
         let (sender, receiver) = crossbeam_channel::unbounded();
         let service = Arc::clone(&place.service);
-        let handle = TaskManagerHandle { id, slots, sender: sender.clone(), service };
+        let hosted = HostedPartitions::new(id, Arc::clone(&service));
+        let handle = TaskManagerHandle { id, slots: 1, sender: sender.clone(), service };
+        let worker = Worker {
+            id,
+            place: Arc::new(place),
+            sender,
+            running: HashMap::new(),
+            hosted,
+            settled: BTreeSet::new(),
+            reports,
+            sequence: 0,
+            heartbeat,
+        };
         let thread = std::thread::Builder::new()
             .name(format!("task-manager-{id}"))
-            .spawn(move || Worker { place: Arc::new(place), sender, running: HashMap::new() }.run(&receiver))?;
+            .spawn(move || worker.run(&receiver))?;
         Ok(Self { handle, thread: Some(thread) })
     }
 
@@ -90,15 +131,31 @@ impl Drop for TaskManager {
 }
 
 struct Worker {
+    id: TaskManagerId,
     place: Arc<Place>,
     sender: Sender<TaskManagerMessage>,
     running: HashMap<(JobId, TaskId), Running>,
+    hosted: HostedPartitions,
+    /// Jobs that are over: what one of their tasks leaves later is dropped at once (tC9).
+    settled: BTreeSet<JobId>,
+    reports: Sender<WorkerReport>,
+    sequence: u64,
+    heartbeat: Duration,
 }
 
 impl Worker {
     fn run(mut self, receiver: &Receiver<TaskManagerMessage>) {
         let mut stopping = false;
-        for message in receiver {
+        self.report(None, Vec::new());
+        loop {
+            let message = match receiver.recv_timeout(self.heartbeat) {
+                Ok(message) => message,
+                Err(RecvTimeoutError::Timeout) => {
+                    self.report(None, Vec::new());
+                    continue;
+                }
+                Err(RecvTimeoutError::Disconnected) => break,
+            };
             match message {
                 TaskManagerMessage::Deploy(deployment) => self.deploy(deployment),
                 TaskManagerMessage::Mail(job, task, mail) => self.mail(job, task, mail),
@@ -110,8 +167,30 @@ impl Worker {
                     }
                 }
                 TaskManagerMessage::Release(partitions) => self.release(&partitions),
-                TaskManagerMessage::Ended(job, task) => {
+                TaskManagerMessage::Ended(job, task, of, outputs) => {
                     self.running.remove(&(job, task));
+                    self.hosted.finished(job, of, outputs);
+                    if self.settled.contains(&job) {
+                        self.hosted.settle(job, &[]);
+                    }
+                }
+                TaskManagerMessage::Settle { request, job, keep } => {
+                    self.settled.insert(job);
+                    let failures = self.hosted.settle(job, &keep);
+                    self.report(Some(request), failures);
+                }
+                TaskManagerMessage::ReleaseDataSets { request, partitions } => {
+                    let failures = self.hosted.release(&partitions);
+                    self.report(Some(request), failures);
+                }
+                // The other end sends nothing: it is dropped.
+                TaskManagerMessage::Pause(resumed) => drop(resumed.recv()),
+                TaskManagerMessage::Kill(done) => {
+                    stopping = true;
+                    self.running.values().for_each(Running::cancel);
+                    self.hosted.lose();
+                    remove_directory(&self.place.directory);
+                    drop(done);
                 }
                 TaskManagerMessage::Shutdown => {
                     stopping = true;
@@ -150,11 +229,17 @@ impl Worker {
                     task.attempt, task.vertex, task.subtask
                 ));
                 let ended = run_task(&deployment, &place, mailbox, cancelled, &waker);
+                let vertex = deployment.plan.vertex(task.vertex);
+                let of = vertex.map_or(1, |vertex| vertex.parallelism);
+                let outputs =
+                    ended.as_ref().map(|end| end.partitions.clone()).unwrap_or_default();
                 // Channels whose other end has not come are not waited for by anybody.
                 drop(deployment);
                 remove_directory(&directory);
-                let gone = events.send((task, TaskEvent::Ended(ended))).is_err();
-                if manager.send(TaskManagerMessage::Ended(job, task)).is_err() || gone {
+                // This worker hears of its partitions before anybody can ask it to keep them.
+                let message = TaskManagerMessage::Ended(job, task, of, outputs);
+                let gone = manager.send(message).is_err();
+                if events.send((task, TaskEvent::Ended(ended))).is_err() || gone {
                     tracing::debug!(?task, "a task has ended after its masters");
                 }
             });
@@ -173,11 +258,25 @@ impl Worker {
         }
     }
 
-    fn release(&self, partitions: &[PartitionDescriptor]) {
-        for partition in partitions {
-            if let Err(error) = self.place.service.release(&partition.identity) {
-                tracing::warn!(%error, "a partition could not be released");
-            }
+    fn release(&mut self, partitions: &[PartitionDescriptor]) {
+        let partitions: Vec<PartitionIdentity> =
+            partitions.iter().map(|partition| partition.identity).collect();
+        self.hosted.release(&partitions);
+    }
+
+    /// Says all that it keeps.
+    fn report(&mut self, answers: Option<RequestId>, failures: Vec<ReleaseFailure>) {
+        self.sequence += 1;
+        let report = WorkerReport {
+            worker: self.id,
+            sequence: self.sequence,
+            answers,
+            parts: self.hosted.parts(),
+            failures,
+            tasks: self.running.len(),
+        };
+        if self.reports.send(report).is_err() {
+            tracing::debug!(task_manager = %self.id, "nobody hears reports any more");
         }
     }
 }

@@ -9,18 +9,26 @@ use super::{Sink, SinkContext, SinkWriter, number, to_number};
 
 /// Records collected by a job, in order of arrival at the sink; shared with the program.
 pub struct Collected<T> {
-    records: Arc<Mutex<Vec<(T, Option<Timestamp>)>>>,
+    shared: Arc<Mutex<Shared<T>>>,
+}
+
+struct Shared<T> {
+    records: Vec<(T, Option<Timestamp>)>,
+    /// How many writers have been opened. Only the last one's records count: the task of another may
+    /// still run, on a worker that was lost.
+    writers: u64,
 }
 
 impl<T> Clone for Collected<T> {
     fn clone(&self) -> Self {
-        Self { records: Arc::clone(&self.records) }
+        Self { shared: Arc::clone(&self.shared) }
     }
 }
 
 impl<T> Default for Collected<T> {
     fn default() -> Self {
-        Self { records: Arc::default() }
+        let shared = Shared { records: Vec::new(), writers: 0 };
+        Self { shared: Arc::new(Mutex::new(shared)) }
     }
 }
 
@@ -28,7 +36,7 @@ impl<T> Collected<T> {
     /// Takes what is there.
     #[must_use]
     pub fn take(&self) -> Vec<(T, Option<Timestamp>)> {
-        std::mem::take(&mut *self.records.lock())
+        std::mem::take(&mut self.shared.lock().records)
     }
 }
 
@@ -53,36 +61,43 @@ impl<T: Send + 'static> Sink<T> for CollectSink<T> {
         _: &SinkContext,
         restored: &[Vec<u8>],
     ) -> anyhow::Result<Box<dyn SinkWriter<T>>> {
-        let covered: u64 = restored.iter().map(|bytes| to_number::<u64>(bytes)).try_fold(
-            0,
-            |most, covered| covered.map(|covered| most.max(covered)),
-        )?;
-        let mut records = self.collected.records.lock();
-        records.truncate(usize::try_from(covered)?);
-        drop(records);
-        Ok(Box::new(Writer { collected: self.collected.clone(), limit: self.limit }))
+        let covered: u64 = restored
+            .iter()
+            .map(|bytes| to_number::<u64>(bytes))
+            .try_fold(0, |most, covered| covered.map(|covered| most.max(covered)))?;
+        let mut shared = self.collected.shared.lock();
+        shared.records.truncate(usize::try_from(covered)?);
+        shared.writers += 1;
+        let number = shared.writers;
+        drop(shared);
+        Ok(Box::new(Writer { collected: self.collected.clone(), limit: self.limit, number }))
     }
 }
 
 struct Writer<T> {
     collected: Collected<T>,
     limit: Option<u64>,
+    /// Which of the writers it is.
+    number: u64,
 }
 
 impl<T: Send> SinkWriter<T> for Writer<T> {
     fn write(&mut self, value: T, timestamp: Option<Timestamp>) -> anyhow::Result<()> {
-        let mut records = self.collected.records.lock();
-        if self.limit.is_none_or(|limit| (records.len() as u64) < limit) {
-            records.push((value, timestamp));
+        let mut shared = self.collected.shared.lock();
+        if shared.writers != self.number {
+            anyhow::bail!("another attempt collects");
+        }
+        if self.limit.is_none_or(|limit| (shared.records.len() as u64) < limit) {
+            shared.records.push((value, timestamp));
         }
         Ok(())
     }
 
     fn is_satisfied(&self) -> bool {
-        self.limit.is_some_and(|limit| self.collected.records.lock().len() as u64 >= limit)
+        self.limit.is_some_and(|limit| self.collected.shared.lock().records.len() as u64 >= limit)
     }
 
     fn prepare_commit(&mut self) -> anyhow::Result<Vec<Vec<u8>>> {
-        Ok(vec![number(&(self.collected.records.lock().len() as u64))])
+        Ok(vec![number(&(self.collected.shared.lock().records.len() as u64))])
     }
 }

@@ -302,7 +302,9 @@ impl Wiring<'_> {
             consumer_groups: MaxParallelism::DEFAULT,
             transport: OutputTransport::Blocking {
                 service: Arc::clone(&self.place.service),
-                descriptor: PartitionDescriptor::new(identity, 1),
+                descriptor: PartitionDescriptor::new(identity, 1).compressed(
+                    self.context.config.get(&element::option_table::CACHE_COMPRESSION)?,
+                ),
                 finished: Arc::clone(&self.finished),
             },
         };

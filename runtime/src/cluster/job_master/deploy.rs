@@ -178,7 +178,7 @@ impl JobMaster {
     }
 
     /// Where the blocking inputs of a vertex lie, by edge and producer.
-    fn input_partitions(&self, vertex: VertexId) -> BTreeMap<EdgeId, Vec<PartitionLocation>> {
+    pub(super) fn input_partitions(&self, vertex: VertexId) -> BTreeMap<EdgeId, Vec<PartitionLocation>> {
         let locate = |(manager, output): &super::Located| {
             let manager = self.request.managers.iter().find(|other| other.id == *manager)?;
             let descriptor = output.descriptor.clone().as_finished(&output.finished);

@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
-use element::{Attempt, DataSetId, EdgeId, SubtaskIndex, TaskManagerId, VertexId};
+use element::{Attempt, DataSetId, SubtaskIndex, TaskManagerId, VertexId};
+use graph::CacheDecision;
 use shuffle::PartitionIdentity;
 
 use super::{JobMaster, UnitState};
 use crate::checkpoint::BacklogOrigin;
 use crate::cluster::task_manager::TaskManagerMessage;
 use crate::error::{JobError, TaskError, TaskFailure};
-use crate::events::{TaskEnd, TaskId};
+use crate::events::{FinishedOutput, TaskEnd, TaskId};
 
 impl JobMaster {
     pub(super) fn ended(&mut self, unit: usize, task: TaskId, result: Result<TaskEnd, TaskError>) {
@@ -39,14 +40,33 @@ impl JobMaster {
     fn keep_results(&mut self, manager: Option<TaskManagerId>, end: TaskEnd) {
         let Some(manager) = manager else { return };
         for output in end.partitions {
-            match output.descriptor.identity {
+            let identity = output.descriptor.identity;
+            let before = match identity {
                 PartitionIdentity::Result(id) => {
-                    self.finished.insert((id.edge, id.producer), (manager, output));
+                    self.finished.insert((id.edge, id.producer), (manager, output))
                 }
                 PartitionIdentity::DataSet { data_set, producer, .. } => {
-                    self.persistent.insert((data_set, producer), (manager, output));
+                    self.persistent.insert((data_set, producer), (manager, output))
                 }
+            };
+            // The same part again, at the same place, has replaced the one before.
+            if let Some((at, before)) = before
+                && (at, before.descriptor.identity) != (manager, identity)
+            {
+                self.release(at, before);
             }
+        }
+        if self.answered && !self.satisfied && !self.fills_cache() {
+            self.satisfied = true;
+            self.cancel_all();
+        }
+    }
+
+    fn release(&self, manager: TaskManagerId, output: FinishedOutput) {
+        let manager = self.request.managers.iter().find(|other| other.id == manager);
+        let message = TaskManagerMessage::Release(vec![output.descriptor]);
+        if manager.is_none_or(|manager| manager.sender.send(message).is_err()) {
+            tracing::debug!("a result's task manager is gone");
         }
     }
 
@@ -105,13 +125,8 @@ impl JobMaster {
 
     fn unit_failed(&mut self, unit: usize, failure: TaskFailure) {
         let lost = lost_partition(&failure.source);
-        if let Some(PartitionIdentity::DataSet { data_set, .. }) = lost {
-            // Nobody in this job can make it again: past the restart strategy (A17).
-            return self.give_up(JobError::CacheLost {
-                job: self.request.name.clone(),
-                data_sets: vec![(data_set, name_of(&self.request.plan, data_set))],
-                source: Box::new(failure),
-            });
+        if let Some(data_set) = self.lost_cache(&failure.source) {
+            return self.cache_lost(data_set, failure);
         }
         let now = self.now();
         let Some(delay) = self.policy.failed(now) else {
@@ -123,7 +138,10 @@ impl JobMaster {
         };
         self.recovered.push(crate::report::chain_of(&failure));
         if let Some(PartitionIdentity::Result(id)) = lost {
-            self.produce_again(id.edge, id.producer, now + delay);
+            self.produce_again(PartitionIdentity::Result(id), now + delay);
+        }
+        if lost.is_some() {
+            self.missing_inputs_again(unit, now + delay);
         }
         if !self.is_batch() {
             let decisions = self.coordinator.abort_all("the job restarts");
@@ -136,16 +154,39 @@ impl JobMaster {
         self.wait_again(unit, now + delay);
     }
 
-    /// A result of this job is lost: its producer runs again.
-    fn produce_again(&mut self, edge: EdgeId, producer: SubtaskIndex, at: Duration) {
-        self.finished.remove(&(edge, producer));
-        let vertex = self.request.plan.edge(edge).map(|edge| edge.from.vertex);
-        let unit = self.units.iter().position(|unit| {
-            unit.tasks.iter().any(|task| Some(task.0) == vertex && task.1 == producer)
-        });
-        if let Some(unit) = unit {
-            self.wait_again(unit, at);
+    /// A result of this job is lost: its producer runs again, unless it has done so already.
+    pub(super) fn produce_again(&mut self, lost: PartitionIdentity, at: Duration) {
+        let PartitionIdentity::Result(id) = lost else { return };
+        let key = (id.edge, id.producer);
+        if self.finished.get(&key).is_none_or(|(_, kept)| kept.descriptor.identity != lost) {
+            return;
         }
+        if let Some((manager, output)) = self.finished.remove(&key) {
+            self.release(manager, output);
+        }
+        if let Some(vertex) = self.request.plan.edge(id.edge).map(|edge| edge.from.vertex) {
+            self.run_again(vertex, id.producer, at);
+        }
+    }
+
+    /// The data set of the plan's that an error says is lost, if it does.
+    pub(super) fn lost_cache(&self, error: &TaskError) -> Option<DataSetId> {
+        let Some(PartitionIdentity::DataSet { data_set, .. }) = lost_partition(error) else {
+            return None;
+        };
+        let reads = |cache: &graph::CachePlan| {
+            cache.data_set == data_set && matches!(cache.decision, CacheDecision::Hit { .. })
+        };
+        self.request.plan.caches.iter().any(reads).then_some(data_set)
+    }
+
+    /// Nobody in this job can make it again: past the restart strategy (A17).
+    fn cache_lost(&mut self, data_set: DataSetId, failure: TaskFailure) {
+        self.give_up(JobError::CacheLost {
+            job: self.request.name.clone(),
+            data_sets: vec![(data_set, name_of(&self.request.plan, data_set))],
+            source: Box::new(failure),
+        });
     }
 
     /// Sources of a unit of several tasks begin anew; in batch mode a source whose subtasks run alone
@@ -162,7 +203,11 @@ impl JobMaster {
     /// An enumerator has failed: as if a task of its vertex had, for good.
     pub(super) fn source_failed(&mut self, vertex: VertexId, source: TaskError) {
         let task = self.request.plan.vertex(vertex).map(|v| v.name.clone()).unwrap_or_default();
+        let lost = self.lost_cache(&source);
         let failure = TaskFailure { task, subtask: SubtaskIndex(0), attempt: Attempt(0), source };
+        if let Some(data_set) = lost {
+            return self.cache_lost(data_set, failure);
+        }
         self.give_up(JobError::Failed {
             job: self.request.name.clone(),
             attempts: self.policy.failures() + 1,
@@ -190,11 +235,7 @@ impl JobMaster {
     /// Results between the job's own stages end with it.
     pub(super) fn release_results(&mut self) {
         for (manager, output) in std::mem::take(&mut self.finished).into_values() {
-            let manager = self.request.managers.iter().find(|other| other.id == manager);
-            let message = TaskManagerMessage::Release(vec![output.descriptor]);
-            if manager.is_none_or(|manager| manager.sender.send(message).is_err()) {
-                tracing::debug!("a result's task manager is gone");
-            }
+            self.release(manager, output);
         }
     }
 }
@@ -210,7 +251,7 @@ fn follows(error: &TaskError) -> bool {
 }
 
 /// The partition at rest whose loss or damage an error is about.
-fn lost_partition(error: &TaskError) -> Option<PartitionIdentity> {
+pub(crate) fn lost_partition(error: &TaskError) -> Option<PartitionIdentity> {
     match error {
         TaskError::Read(error) => error.partition().copied(),
         TaskError::Shuffle(error) => Some(*error.partition()),

@@ -1,0 +1,90 @@
+//! Data sets that are lost: with their worker, or found damaged by a reader. Always whole (P10, P11).
+
+use element::{DataSetId, Generation, TaskManagerId};
+use shuffle::ShuffleError;
+
+use super::{DataSets, RequestId, State};
+
+impl State {
+    /// Gives a data set up for a reason, and asks its holders to drop what is left of it.
+    pub(super) fn lose(&mut self, data_set: DataSetId, reason: &str) -> RequestId {
+        let parts = match self.sets.get_mut(&data_set) {
+            Some(entry) => {
+                let parts = entry.life.give_up();
+                entry.lost = Some(reason.to_owned());
+                parts
+            }
+            None => super::super::data_set::Parts::new(),
+        };
+        self.release(parts)
+    }
+}
+
+impl DataSets {
+    /// A worker is gone, and with it what rests there; what rests apart from it stays (tC7).
+    pub fn worker_lost(&self, worker: TaskManagerId) {
+        let mut state = self.state.lock();
+        state.workers.remove(&worker);
+        let lost: Vec<DataSetId> = state
+            .sets
+            .iter()
+            .filter(|(_, entry)| {
+                entry.life.parts().is_some_and(|(_, parts)| {
+                    parts.values().any(|part| part.worker == worker && !part.external)
+                })
+            })
+            .map(|(id, _)| *id)
+            .collect();
+        for id in lost {
+            state.lose(id, &format!("worker {worker} was lost"));
+        }
+        state.requests.forget_worker(worker);
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// A reader has found a making lost or damaged. One made meanwhile is left alone.
+    pub fn damaged(&self, data_set: DataSetId, generation: Generation, reason: &str) {
+        let mut state = self.state.lock();
+        let current = state.sets.get(&data_set).and_then(|entry| entry.life.parts());
+        match current.map(|(current, _)| current) {
+            Some(current) if current == generation => {
+                state.lose(data_set, reason);
+            }
+            Some(_) => {}
+            None => {
+                if let Some(entry) = state.sets.get_mut(&data_set) {
+                    entry.lost.get_or_insert_with(|| reason.to_owned());
+                }
+            }
+        }
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// Reads data sets to their end, after one of them was found damaged, so that one resubmission
+    /// finds all that is lost (tC8); the damaged ones are given up, and named with the reason. A data
+    /// set that is not complete counts as lost. Costs a read of every block.
+    pub fn verify(&self, data_sets: &[DataSetId]) -> Vec<(DataSetId, String)> {
+        let mut found = Vec::new();
+        for data_set in data_sets {
+            let Err(error) = self.read_through(*data_set) else { continue };
+            let reason = crate::report::chain_of(&error);
+            if let Some((_, generation, _)) = super::super::data_set::place_of(error.partition()) {
+                self.damaged(*data_set, generation, &reason);
+            }
+            found.push((*data_set, reason));
+        }
+        found
+    }
+
+    fn read_through(&self, data_set: DataSetId) -> Result<(), ShuffleError> {
+        for (worker, descriptor) in self.locate(data_set)? {
+            let partition = descriptor.identity;
+            let service = self.service(worker).ok_or(ShuffleError::Lost { partition })?;
+            let mut reader = service.reader(&descriptor, 0..descriptor.subpartitions)?;
+            while reader.next()?.is_some() {}
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,169 @@
+//! [`Workers`]: the TaskManagers of a session; each can be lost, and another takes its place.
+//!
+//! Also runs the thread that hears what they report. Left out on purpose: what a loss means for data
+//! sets ([`DataSets`]) and for jobs (the JobMaster is told).
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crossbeam_channel::Sender;
+use element::{ByteSize, Clock, Configuration, MemoryBudget, TaskManagerId, option_table};
+use parking_lot::Mutex;
+use shuffle::ShuffleService;
+
+use crate::checkpoint::SnapshotWork;
+use crate::cluster::{DataSets, TaskManager, TaskManagerHandle, TaskManagerMessage, WorkerReport};
+use crate::error::JobError;
+use crate::stores::StateStores;
+use crate::task::Place;
+
+/// What every worker of a session is made with.
+pub(super) struct WorkerSettings {
+    pub(super) directory: PathBuf,
+    pub(super) config: Configuration,
+    pub(super) stores: StateStores,
+    pub(super) shuffle: Option<Arc<dyn ShuffleService>>,
+    pub(super) clock: Arc<dyn Clock>,
+    /// Managed memory of each.
+    pub(super) memory: ByteSize,
+}
+
+/// The workers, those that are lost included until their last task has ended.
+pub(super) struct Workers {
+    settings: WorkerSettings,
+    heartbeat: Duration,
+    data_sets: Arc<DataSets>,
+    next: AtomicU64,
+    live: Mutex<Vec<TaskManager>>,
+    lost: Mutex<Vec<TaskManager>>,
+    ends: Mutex<Option<(Sender<WorkerReport>, Sender<SnapshotWork>)>>,
+    ear: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// Keeps a worker from doing anything until it is dropped.
+pub struct PausedWorker {
+    _resume: Sender<()>,
+}
+
+impl Workers {
+    /// Starts as many as the options say.
+    pub(super) fn start(
+        settings: WorkerSettings,
+        data_sets: Arc<DataSets>,
+        snapshots: Sender<SnapshotWork>,
+    ) -> Result<Self, JobError> {
+        let number = settings.config.get(&option_table::WORKERS)?.max(1);
+        let heartbeat = settings.config.get(&option_table::HEARTBEAT_INTERVAL)?;
+        let (reports, heard) = crossbeam_channel::unbounded::<WorkerReport>();
+        let hears = Arc::clone(&data_sets);
+        let directory = settings.directory.clone();
+        let ear = std::thread::Builder::new()
+            .name("resource-manager".to_owned())
+            .spawn(move || heard.iter().for_each(|report| hears.reported(report)))
+            .map_err(|source| JobError::Directory { path: directory, source })?;
+        let workers = Self {
+            settings,
+            heartbeat,
+            data_sets,
+            next: AtomicU64::new(0),
+            live: Mutex::default(),
+            lost: Mutex::default(),
+            ends: Mutex::new(Some((reports, snapshots))),
+            ear: Mutex::new(Some(ear)),
+        };
+        for _ in 0..number {
+            let worker = workers.one_more()?;
+            workers.live.lock().push(worker);
+        }
+        Ok(workers)
+    }
+
+    /// Starts one, with an id and a directory that no other has had.
+    fn one_more(&self) -> Result<TaskManager, JobError> {
+        let id = TaskManagerId(self.next.fetch_add(1, Ordering::Relaxed));
+        let settings = &self.settings;
+        let config = &settings.config;
+        let home = settings.directory.join(format!("worker-{id}"));
+        let (reports, snapshots) = self.ends.lock().clone().ok_or(JobError::Closed)?;
+        let service = match &settings.shuffle {
+            Some(service) => Arc::clone(service),
+            None => crate::exchange::file_shuffle(&home, config)?,
+        };
+        let place = Place {
+            clock: Arc::clone(&settings.clock),
+            memory: MemoryBudget::new(settings.memory),
+            spill: crate::exchange::spill_store(&home, config)?,
+            directory: home.clone(),
+            stores: settings.stores.clone(),
+            service,
+            snapshots,
+        };
+        let worker = TaskManager::start(id, place, reports, self.heartbeat)
+            .map_err(|source| JobError::Directory { path: home, source })?;
+        self.data_sets.register(worker.handle());
+        Ok(worker)
+    }
+
+    /// The live ones, as others see them.
+    pub(super) fn handles(&self) -> Vec<TaskManagerHandle> {
+        self.live.lock().iter().map(|worker| worker.handle().clone()).collect()
+    }
+
+    /// Where a worker's files lie.
+    pub(super) fn directory_of(&self, worker: TaskManagerId) -> PathBuf {
+        self.settings.directory.join(format!("worker-{worker}"))
+    }
+
+    /// Kills a worker: its files are gone when this returns. Another one is started in its place and
+    /// handed back; `None` if it is not alive.
+    pub(super) fn kill(&self, id: TaskManagerId) -> Result<Option<TaskManagerHandle>, JobError> {
+        let replacement = self.one_more()?;
+        let handle = replacement.handle().clone();
+        let lost = {
+            let mut live = self.live.lock();
+            let Some(slot) = live.iter_mut().find(|worker| worker.handle().id == id) else {
+                drop(live);
+                self.data_sets.worker_lost(handle.id);
+                return Ok(None);
+            };
+            std::mem::replace(slot, replacement)
+        };
+        let (done, died) = crossbeam_channel::bounded(0);
+        if lost.handle().sender.send(TaskManagerMessage::Kill(done)).is_ok() {
+            // It sends nothing: its end is dropped when it is dead.
+            let died = died.recv();
+            tracing::debug!(worker = %id, ?died, "a worker is dead");
+        }
+        self.data_sets.worker_lost(id);
+        self.lost.lock().push(lost);
+        Ok(Some(handle))
+    }
+
+    /// Has a worker do nothing until what is handed back is dropped; `None` if it is not alive.
+    pub(super) fn pause(&self, id: TaskManagerId) -> Option<PausedWorker> {
+        let (resume, paused) = crossbeam_channel::bounded(0);
+        let live = self.live.lock();
+        let worker = live.iter().find(|worker| worker.handle().id == id)?;
+        worker.handle().sender.send(TaskManagerMessage::Pause(paused)).ok()?;
+        Some(PausedWorker { _resume: resume })
+    }
+
+    /// Ends all of them, and then the thread that hears them.
+    pub(super) fn close(&self) {
+        let workers = std::mem::take(&mut *self.live.lock());
+        for worker in &workers {
+            self.data_sets.worker_lost(worker.handle().id);
+        }
+        drop(workers);
+        drop(std::mem::take(&mut *self.lost.lock()));
+        drop(self.ends.lock().take());
+        if let Some(ear) = self.ear.lock().take()
+            && ear.join().is_err()
+        {
+            tracing::error!("the thread that hears workers has panicked");
+        }
+    }
+}
