@@ -42,7 +42,12 @@ impl JobMaster {
     /// Enumerators store first, then sources are told: a split is either not handed out yet, or in
     /// the reader's mailbox before the trigger.
     fn trigger(&mut self, barrier: Barrier) {
-        if self.states.iter().any(|state| matches!(state, UnitState::Waiting { .. })) {
+        let lacks_tasks = |state: &UnitState| match state {
+            UnitState::Waiting { .. } => true,
+            UnitState::Running(running) => running.failure.is_some(),
+            UnitState::Finished => false,
+        };
+        if self.states.iter().any(lacks_tasks) {
             // What does not run cannot store its part, and without it nothing is whole.
             return self.answer_savepoint(barrier.id, Err("not all tasks run".to_owned()));
         }

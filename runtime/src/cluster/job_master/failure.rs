@@ -23,11 +23,16 @@ impl JobMaster {
             Ok(end) => {
                 self.keep_results(manager, end);
                 self.source_ended(unit, task.vertex);
+                let decisions = self.coordinator.ended((task.vertex, task.subtask), self.now());
+                self.carry_out_decisions(decisions);
             }
-            Err(source) => self.task_failed(unit, task, source),
+            Err(source) => {
+                // Its part is missing for good: nothing that waits for it can become whole.
+                let decisions = self.coordinator.abort_all("a task has failed");
+                self.carry_out_decisions(decisions);
+                self.task_failed(unit, task, source);
+            }
         }
-        let decisions = self.coordinator.ended((task.vertex, task.subtask), self.now());
-        self.carry_out_decisions(decisions);
         let empty = matches!(
             self.states.get(unit),
             Some(UnitState::Running(running)) if running.left.is_empty()
