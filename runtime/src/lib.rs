@@ -26,6 +26,7 @@ pub mod sink;
 pub mod source;
 pub mod stores;
 pub mod task;
+pub mod testing;
 mod user;
 
 pub use error::{JobError, TaskError, TaskFailure};

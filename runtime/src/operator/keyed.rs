@@ -107,6 +107,17 @@ where
         Ok(operator)
     }
 
+    /// Timers that wait, of both kinds.
+    pub(crate) fn timers(&self) -> usize {
+        let timers = &self.parts.timers;
+        timers.len(state::TimerKind::EventTime) + timers.len(state::TimerKind::ProcessingTime)
+    }
+
+    /// The side outputs, to connect more of them.
+    pub(crate) fn sides(&mut self) -> &mut super::side_output::SideOutputs {
+        &mut self.parts.side
+    }
+
     /// Makes the record's key the current one, for state and timers. Cheap when it is so already.
     #[inline]
     fn enter_key(
