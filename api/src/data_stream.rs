@@ -213,12 +213,13 @@ impl<T: Send + 'static> DataStream<T> {
         self.sink(Arc::new(ClosureSink(Arc::new(function))), "for each")
     }
 
-    /// Prints each record, one a line.
+    /// Writes each record as a line to the standard output; with several subtasks, the subtask's number,
+    /// from 1, stands before it.
     pub fn print(self) -> SinkStream
     where
         T: std::fmt::Display,
     {
-        self.for_each(|value| println!("{value}")).name("print")
+        self.sink_to(crate::sink::Print).name("print")
     }
 
     fn sink(self, sink: Arc<dyn Sink<T>>, name: &str) -> SinkStream {

@@ -38,6 +38,7 @@ mod job;
 mod joins;
 mod keyed_stream;
 pub mod prelude;
+mod sink;
 mod source;
 pub mod testing;
 mod upstream;
@@ -57,8 +58,10 @@ pub use joins::{IntervalJoined, JoinedStreams, TimeOffset, WindowedJoin};
 pub use keyed_stream::KeyedStream;
 pub use window_result::WindowResult;
 pub use windowed_stream::WindowedStream;
+pub use sink::{CsvFiles, FileSinkError, JsonFiles, TextFiles};
 pub use source::{
-    BadRecord, CsvSource, FileError, FileSplit, JsonSource, OnBadRecord, TextSource,
+    BadRecord, CsvSource, FileError, FileSplit, JsonSource, OnBadRecord, TcpError, TcpSource,
+    TextSource,
 };
 
 pub use derive::{Key, Record};

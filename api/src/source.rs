@@ -19,6 +19,7 @@ mod lines;
 mod reader;
 mod reads;
 mod split;
+mod tcp;
 
 pub use bad_record::{BadRecord, OnBadRecord};
 pub use csv::CsvSource;
@@ -26,3 +27,4 @@ pub use files::FileError;
 pub use json::JsonSource;
 pub use lines::TextSource;
 pub use split::FileSplit;
+pub use tcp::{TcpError, TcpSource};

@@ -38,6 +38,8 @@ pub struct SinkContext {
     pub attempt: element::Attempt,
     /// Whether the job takes checkpoints: then commits wait for them.
     pub checkpoints: bool,
+    /// Whether the job goes on from a checkpoint in which this sink has a part.
+    pub is_restored: bool,
 }
 
 /// A sink. Implemented by users and by the built-in sinks; shared by all subtasks.
@@ -83,6 +85,17 @@ pub trait SinkWriter<T>: Send {
         Ok(Vec::new())
     }
 
+    /// What a writer of a later attempt must know beside what is prepared; asked behind
+    /// [`prepare_commit`](Self::prepare_commit), stored with this checkpoint alone, given back to
+    /// [`Sink::writer`], and never committed.
+    ///
+    /// # Errors
+    ///
+    /// What went wrong; the task then fails.
+    fn snapshot(&mut self) -> anyhow::Result<Vec<Vec<u8>>> {
+        Ok(Vec::new())
+    }
+
     /// Makes visible what was prepared. Called again for the same bytes it must do nothing.
     ///
     /// # Errors
@@ -125,7 +138,10 @@ impl<T: Send + 'static> SinkOperator<T> {
     pub fn open(sink: &dyn Sink<T>, context: &Arc<OperatorContext>) -> Result<Self, TaskError> {
         let task = &context.task;
         let failed = |source| TaskError::Sink { sink: context.name.clone(), source };
-        let restored = context.restored.lock().take().unwrap_or_default().items;
+        let restored = context.restored.lock().take();
+        let is_restored = restored.is_some();
+        let items = restored.unwrap_or_default().items;
+        let (committables, states) = split(&items).map_err(failed)?;
         let interval = task.config.get(&element::option_table::CHECKPOINT_INTERVAL)?;
         let about = SinkContext {
             job: task.job_name.clone(),
@@ -133,9 +149,11 @@ impl<T: Send + 'static> SinkOperator<T> {
             parallelism: task.parallelism,
             attempt: task.attempt,
             checkpoints: interval.is_some() && task.mode != graph::ResolvedMode::Batch,
+            is_restored,
         };
+        let restored = [committables.as_slice(), states.as_slice()].concat();
         let mut writer = sink.writer(&about, &restored).map_err(failed)?;
-        for committable in &restored {
+        for committable in &committables {
             writer.commit(committable).map_err(failed)?;
         }
         Ok(Self {
@@ -211,13 +229,26 @@ impl<T: Send + 'static> Operator<T, ()> for SinkOperator<T> {
         _: &mut dyn Output<()>,
     ) -> Result<Option<OperatorSnapshot>, TaskError> {
         let prepared = self.call(|writer| writer.prepare_commit())?;
+        let states = self.call(|writer| writer.snapshot())?;
         self.pending.insert(barrier.id, prepared);
+        let committables = self.pending.values().flatten().map(|item| (false, item.clone()));
+        let items = committables.chain(states.into_iter().map(|item| (true, item)));
         Ok(Some(OperatorSnapshot {
             uid: self.context.uid.clone(),
-            items: self.pending.values().flatten().cloned().collect(),
+            items: items.map(|item| encode_to_vec(&item)).collect(),
             ..OperatorSnapshot::default()
         }))
     }
+}
+
+/// Tells what is to be committed from what a writer has stored; see [`SinkOperator::snapshot`].
+fn split(items: &[Vec<u8>]) -> anyhow::Result<(Vec<Vec<u8>>, Vec<Vec<u8>>)> {
+    let (mut committables, mut states) = (Vec::new(), Vec::new());
+    for item in items {
+        let (is_state, item) = decode_exact::<(bool, Vec<u8>)>(item)?;
+        if is_state { states.push(item) } else { committables.push(item) }
+    }
+    Ok((committables, states))
 }
 
 /// A sink that gives each record to a closure; whatever that has done stays done (at least once).

@@ -77,7 +77,8 @@ impl<F: Format> FileReader<F> {
     }
 }
 
-fn put_aside(
+/// Does about a bad record what the policy says.
+pub(super) fn put_aside(
     record: BadRecord,
     policy: &OnBadRecord,
     context: &ReaderContext,
