@@ -46,7 +46,7 @@ impl State {
 pub(crate) struct Arguments {
     /// Short for --mode.
     #[arg(value_enum, value_name = "MODE", conflicts_with = "mode")]
-    short_mode: Option<Mode>,
+    pub(crate) short_mode: Option<Mode>,
     /// How to run: stream, batch or mixed.
     #[arg(long, value_enum, default_value = "mixed")]
     pub(crate) mode: Mode,
