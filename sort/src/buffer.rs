@@ -11,13 +11,10 @@ use crate::account::Account;
 use crate::radix::Entry;
 use crate::record::{self, Layout};
 use crate::rules::Rules;
-use crate::sorting::{Keyed, sort_entries};
+use crate::sorting::{Keyed, LARGE, sort_groups_beyond};
 use crate::{CancelFlag, SortError};
 
 const ENTRY_BYTES: u64 = size_of::<Entry>() as u64;
-
-/// Entries read ahead of their use, so that their records are on the way into the cache.
-pub(crate) const TOUCHED: usize = 64;
 
 /// Bytes from a record's first to its last that are mostly enough to know which cache lines it is in.
 const SHORT_RECORD: usize = 27;
@@ -48,8 +45,10 @@ impl Buffer {
         self.entries.is_empty()
     }
 
-    pub(crate) fn entry(&self, index: usize) -> Option<Entry> {
-        self.entries.get(index).copied()
+    /// All entries; sorted after [`Buffer::sort`], but for small groups of equal prefix.
+    #[inline]
+    pub(crate) fn entries(&self) -> &[Entry] {
+        &self.entries
     }
 
     /// Whether a record of `bytes` can be appended as things stand.
@@ -153,14 +152,15 @@ impl Buffer {
         }
     }
 
-    /// Sorts the entries. Gives the number of whole keys that were looked at.
+    /// Sorts the entries by prefix, large groups of one prefix in full; the small ones are left to
+    /// [`crate::window`]. Gives the number of whole keys that were looked at.
     pub(crate) fn sort(
         &mut self,
         rules: &Rules,
         cancel: Option<&CancelFlag>,
     ) -> Result<u64, SortError> {
         let mut entries = std::mem::take(&mut self.entries);
-        let deep = sort_entries(&mut entries, self, rules, cancel);
+        let deep = sort_groups_beyond(LARGE, &mut entries, self, rules, cancel);
         self.entries = entries;
         deep
     }
@@ -179,14 +179,12 @@ impl Buffer {
         record::parse(self.bytes_at(at)).unwrap_or_default()
     }
 
-    /// Reads two bytes of each of the [`TOUCHED`] records from `first` on, a short record's length
-    /// apart. Their sum is of no meaning: the loads do not wait for each other, so the records' cache
-    /// lines arrive together.
+    /// Reads two bytes of each record, a short record's length apart. Their sum is of no meaning: the
+    /// loads do not wait for each other, so the records' cache lines arrive together.
     #[inline]
-    pub(crate) fn touch(&self, first: usize) -> u8 {
-        let last = self.entries.len().min(first + TOUCHED);
+    pub(crate) fn touch(&self, entries: &[Entry]) -> u8 {
         let byte = |bytes: &[u8], at: usize| bytes.get(at).copied().unwrap_or(0);
-        self.entries.get(first..last).unwrap_or_default().iter().fold(0_u8, |sum, entry| {
+        entries.iter().fold(0_u8, |sum, entry| {
             let bytes = self.bytes_at(entry.at);
             sum ^ byte(bytes, 0) ^ byte(bytes, SHORT_RECORD)
         })

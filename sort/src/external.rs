@@ -6,12 +6,13 @@
 
 use std::sync::Arc;
 
-use crate::buffer::{Buffer, TOUCHED};
+use crate::buffer::Buffer;
 use crate::merge::Merge;
 use crate::passes::{Pass, reduce};
 use crate::run::Run;
 use crate::spiller::Spiller;
 use crate::stream::{Held, Source};
+use crate::window::Window;
 use crate::{SortError, SortStats, SortedStream, SorterOptions, ranges, record};
 
 /// Sorts records by (key bytes, timestamp, arrival) within a budget.
@@ -148,7 +149,7 @@ impl ExternalSorter {
         if self.sort_or_reduce()? {
             let count = self.buffer.len();
             let held = Held { buffer: self.buffer, _account: None };
-            let source = Source::Memory(Arc::new(held), 0..count);
+            let source = Source::memory(Arc::new(held), 0..count);
             return Ok(SortedStream::new(self.spiller, source));
         }
         let merge = Merge::open(self.runs, &mut self.spiller)?;
@@ -251,16 +252,17 @@ impl ExternalSorter {
         let deep = self.buffer.sort(&self.spiller.rules, self.spiller.cancel())?;
         self.spiller.stats.deep_comparisons += deep;
         let mut writer = self.spiller.create_run()?;
-        for first in (0..self.buffer.len()).step_by(TOUCHED) {
-            std::hint::black_box(self.buffer.touch(first));
-            let last = self.buffer.len().min(first + TOUCHED);
-            for index in first..last {
-                let Some(entry) = self.buffer.entry(index) else { break };
-                let bytes = self.buffer.bytes_at(entry.at);
+        let mut window = Window::new();
+        let mut next = 0;
+        while next < self.buffer.len() {
+            next = window.fill(&self.buffer, next, self.buffer.len(), &self.spiller.rules);
+            while let Some(at) = window.step() {
+                let bytes = self.buffer.bytes_at(at);
                 let end = record::parse(bytes).unwrap_or_default().end;
                 writer.append(bytes.get(..end).unwrap_or_default(), &mut self.spiller)?;
             }
         }
+        self.spiller.stats.deep_comparisons += window.deep;
         self.spiller.seal_run(writer)
     }
 }

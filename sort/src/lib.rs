@@ -3,7 +3,7 @@
 //! ```text
 //! options, rules       what is asked, and the one order
 //!
-//! ExternalSorter --> buffer --> sorting, radix ----> SortedStream --> Groups
+//! ExternalSorter --> buffer --> sorting, radix, window --> SortedStream --> Groups
 //!      |               |                                 ^
 //!      |               v when the memory refuses         |
 //!      |          spiller, run (record, block) --> run_reader, merge (passes before)
@@ -74,6 +74,7 @@ mod stats;
 mod stream;
 mod table;
 mod typed;
+mod window;
 
 pub use combined::{CombinedRecord, CombinedStream};
 pub use combining::{Combiner, CombiningSorter};

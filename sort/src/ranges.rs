@@ -12,7 +12,6 @@ use crate::buffer::Buffer;
 use crate::merge::Merge;
 use crate::run::Run;
 use crate::run_reader::PrefixRange;
-use crate::sorting::Keyed;
 use crate::spiller::Spiller;
 use crate::stream::{Held, Source};
 use crate::{SortError, SortedStream};
@@ -20,8 +19,7 @@ use crate::{SortError, SortedStream};
 /// Cuts a sorted buffer into at most `ways` parts.
 pub(crate) fn of_buffer(buffer: Buffer, mut spiller: Spiller, ways: usize) -> Vec<SortedStream> {
     let count = buffer.len();
-    let prefix_at =
-        |index: usize| buffer.entry(index).map(|entry| spiller.rules.prefix(buffer.key(entry.at)));
+    let prefix_at = |index: usize| buffer.entries().get(index).map(|entry| entry.prefix);
     let mut cuts = vec![0];
     for way in 1..ways {
         let mut cut = count / ways * way;
@@ -42,7 +40,7 @@ pub(crate) fn of_buffer(buffer: Buffer, mut spiller: Spiller, ways: usize) -> Ve
     let ways = cuts.len().saturating_sub(1);
     for part in cuts.windows(2) {
         let &[start, end] = part else { continue };
-        let source = Source::Memory(Arc::clone(&held), start..end);
+        let source = Source::memory(Arc::clone(&held), start..end);
         streams.push(SortedStream::new(spiller.share(ways), source));
     }
     streams

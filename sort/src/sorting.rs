@@ -6,7 +6,8 @@
 //! comparison. A group of one single key is ordered by arrival and timestamp alone, in linear time
 //! if it came so.
 //!
-//! Called by the buffer before it is spilled or handed out, and by the combining table.
+//! Called by the combining table, and by the buffer before it is spilled or handed out. The buffer
+//! leaves its small groups to [`crate::window`].
 
 use std::cmp::Ordering;
 
@@ -16,6 +17,9 @@ use crate::{CancelFlag, SortError};
 
 /// Groups up to this length are compared key by key.
 const SMALL: usize = 12;
+
+/// Groups beyond this length are ordered by the buffer's sort, smaller ones as they are drained.
+pub(crate) const LARGE: usize = 64;
 
 /// Beyond this many common beginnings inside each other, keys are compared whole: a bound on the
 /// recursion that only keys made for it reach.
@@ -29,13 +33,27 @@ pub(crate) trait Keyed {
     fn timestamp(&self, at: u64) -> i64;
 }
 
-/// Sorts entries whose prefixes are set; leaves prefixes of no meaning behind. Gives the number of
-/// whole keys that were looked at.
+/// Sorts entries whose prefixes are set. Gives the number of whole keys that were looked at.
 ///
 /// # Errors
 ///
 /// [`SortError::Cancelled`].
 pub(crate) fn sort_entries(
+    entries: &mut [Entry],
+    source: &impl Keyed,
+    rules: &Rules,
+    cancel: Option<&CancelFlag>,
+) -> Result<u64, SortError> {
+    sort_groups_beyond(1, entries, source, rules, cancel)
+}
+
+/// Sorts entries by prefix, and orders those groups of one prefix that are longer than `small`.
+///
+/// # Errors
+///
+/// [`SortError::Cancelled`].
+pub(crate) fn sort_groups_beyond(
+    small: usize,
     entries: &mut [Entry],
     source: &impl Keyed,
     rules: &Rules,
@@ -49,8 +67,50 @@ pub(crate) fn sort_entries(
         }
     }
     let mut sorting = Sorting { source, rules, deep: 0, cancel, since_check: 0 };
-    sorting.groups(entries, |sorting, group| sorting.group(group, 0, 0))?;
+    sorting.groups(small, entries, |sorting, group| {
+        let prefix = group.first().map_or(0, |first| first.prefix);
+        sorting.group(group, 0, 0)?;
+        // What the group's own order needed is of no meaning to others.
+        group.iter_mut().for_each(|entry| entry.prefix = prefix);
+        Ok(())
+    })?;
     Ok(sorting.deep)
+}
+
+/// Orders a small group of one prefix. Nearly always it is of one key and came in the order of time,
+/// so that is what is looked at first. Gives the number of whole keys that were looked at.
+pub(crate) fn order_group(entries: &mut [Entry], source: &impl Keyed, rules: &Rules) -> u64 {
+    sort_by_arrival(entries);
+    let mut deep = entries.len() as u64;
+    let is_ordered = entries.first().is_some_and(|first| {
+        let key = source.key(first.at);
+        let mut last = source.timestamp(first.at);
+        entries.get(1..).unwrap_or_default().iter().all(|entry| {
+            let before = std::mem::replace(&mut last, source.timestamp(entry.at));
+            rules.compare_timestamps(before, last).is_le() && source.key(entry.at) == key
+        })
+    });
+    if !is_ordered {
+        entries.sort_unstable_by(|a, b| {
+            deep += 1;
+            compare(a, b, source, rules)
+        });
+    }
+    deep
+}
+
+fn sort_by_arrival(entries: &mut [Entry]) {
+    if !entries.is_sorted_by_key(|entry| entry.at) {
+        entries.sort_unstable_by_key(|entry| entry.at);
+    }
+}
+
+/// The whole order of two records of equal prefix.
+fn compare(a: &Entry, b: &Entry, source: &impl Keyed, rules: &Rules) -> Ordering {
+    rules
+        .compare_keys(source.key(a.at), source.key(b.at))
+        .then_with(|| rules.compare_timestamps(source.timestamp(a.at), source.timestamp(b.at)))
+        .then(a.at.cmp(&b.at))
 }
 
 struct Sorting<'a, S> {
@@ -62,9 +122,10 @@ struct Sorting<'a, S> {
 }
 
 impl<S: Keyed> Sorting<'_, S> {
-    /// Calls `each` for every group of at least two entries with one prefix.
+    /// Calls `each` for every group of more than `small` entries with one prefix.
     fn groups(
         &mut self,
+        small: usize,
         entries: &mut [Entry],
         mut each: impl FnMut(&mut Self, &mut [Entry]) -> Result<(), SortError>,
     ) -> Result<(), SortError> {
@@ -73,7 +134,7 @@ impl<S: Keyed> Sorting<'_, S> {
             let prefix = first.prefix;
             let rest = entries.get(start + 1..).unwrap_or_default();
             let more = rest.iter().take_while(|entry| entry.prefix == prefix).count();
-            if more > 0 {
+            if more >= small {
                 each(self, &mut entries[start..=start + more])?;
             }
             start += more + 1;
@@ -96,7 +157,7 @@ impl<S: Keyed> Sorting<'_, S> {
     /// Sorts entries whose keys agree in their first `depth` bytes.
     fn group(&mut self, entries: &mut [Entry], depth: usize, level: u32) -> Result<(), SortError> {
         if entries.len() <= SMALL || level > DEEPEST {
-            self.compare_whole(entries);
+            self.deep += order_group(entries, self.source, self.rules);
             return Ok(());
         }
         let (common, is_one_key) = self.common_beginning(entries, depth);
@@ -108,7 +169,7 @@ impl<S: Keyed> Sorting<'_, S> {
             entry.prefix = self.rules.prefix_at(self.source.key(entry.at), common);
         }
         sort_by_prefix(entries);
-        self.groups(entries, |sorting, group| {
+        self.groups(1, entries, |sorting, group| {
             if group.first().is_some_and(|first| sorting.rules.is_last(first.prefix)) {
                 sorting.order_one_key(group);
                 Ok(())
@@ -150,20 +211,5 @@ impl<S: Keyed> Sorting<'_, S> {
             self.rules.compare_timestamps(a, b)
         };
         entries.sort_by(compare);
-    }
-
-    fn compare_whole(&mut self, entries: &mut [Entry]) {
-        let (source, rules) = (self.source, self.rules);
-        let mut deep = 0;
-        entries.sort_unstable_by(|a, b| -> Ordering {
-            deep += 1;
-            rules
-                .compare_keys(source.key(a.at), source.key(b.at))
-                .then_with(|| {
-                    rules.compare_timestamps(source.timestamp(a.at), source.timestamp(b.at))
-                })
-                .then(a.at.cmp(&b.at))
-        });
-        self.deep += deep;
     }
 }

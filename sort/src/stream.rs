@@ -7,9 +7,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::account::Account;
-use crate::buffer::{Buffer, TOUCHED};
+use crate::buffer::Buffer;
 use crate::merge::Merge;
 use crate::spiller::Spiller;
+use crate::window::Window;
 use crate::{Groups, SortError, SortStats};
 
 /// One record of a sorted stream, lent until the next is asked for.
@@ -33,12 +34,27 @@ pub(crate) struct Held {
 /// Where sorted records come from.
 #[derive(Debug)]
 pub(crate) enum Source {
-    /// A part of a sorted buffer: nothing was spilled.
-    Memory(Arc<Held>, Range<usize>),
+    /// A part of a sorted buffer, what is left of it, and where it is now: nothing was spilled.
+    Memory { held: Arc<Held>, left: Range<usize>, window: Box<Window>, at: u64 },
     /// Runs, merged while they are read.
     Runs(Merge),
     /// Nothing any more: drained or failed.
     Ended,
+}
+
+impl Source {
+    /// A part of a sorted buffer.
+    pub(crate) fn memory(held: Arc<Held>, part: Range<usize>) -> Self {
+        Self::Memory { held, left: part, window: Box::new(Window::new()), at: 0 }
+    }
+
+    fn deep_comparisons(&self) -> u64 {
+        match self {
+            Self::Memory { window, .. } => window.deep,
+            Self::Runs(merge) => merge.deep_comparisons,
+            Self::Ended => 0,
+        }
+    }
 }
 
 /// Records ordered by key, then timestamp, then arrival. Made by
@@ -100,9 +116,7 @@ impl SortedStream {
     #[must_use]
     pub fn stats(&self) -> SortStats {
         let mut stats = self.spiller.stats();
-        if let Source::Runs(merge) = &self.source {
-            stats.deep_comparisons += merge.deep_comparisons;
-        }
+        stats.deep_comparisons += self.source.deep_comparisons();
         stats
     }
 
@@ -125,12 +139,15 @@ impl SortedStream {
         }
         self.until_check -= 1;
         let step = match &mut self.source {
-            Source::Memory(held, range) => {
-                if range.start.is_multiple_of(TOUCHED) {
-                    std::hint::black_box(held.buffer.touch(range.start));
+            Source::Memory { held, left, window, at } => {
+                let mut next = window.step();
+                if next.is_none() {
+                    left.start =
+                        window.fill(&held.buffer, left.start, left.end, &self.spiller.rules);
+                    next = window.step();
                 }
-                range.start += 1;
-                Ok(range.start <= range.end)
+                *at = next.unwrap_or_default();
+                Ok(next.is_some())
             }
             Source::Runs(merge) => merge.advance().map(|record| record.is_some()),
             Source::Ended => return Ok(false),
@@ -153,9 +170,8 @@ impl SortedStream {
     #[inline]
     pub(crate) fn current(&self) -> Option<SortedRecord<'_>> {
         match &self.source {
-            Source::Memory(held, range) => {
-                let entry = held.buffer.entry(range.start.checked_sub(1)?)?;
-                let bytes = held.buffer.bytes_at(entry.at);
+            Source::Memory { held, at, .. } => {
+                let bytes = held.buffer.bytes_at(*at);
                 let layout = crate::record::parse(bytes)?;
                 Some(SortedRecord {
                     key: bytes.get(layout.key_at..layout.payload_at)?,
@@ -182,15 +198,12 @@ impl SortedStream {
     }
 
     fn end(&mut self) {
-        let used = match std::mem::replace(&mut self.source, Source::Ended) {
-            Source::Runs(merge) => {
-                self.spiller.stats.deep_comparisons += merge.deep_comparisons;
-                drop(merge);
-                self.spiller.account.used()
-            }
-            Source::Memory(..) => self.spiller.account.used(),
-            Source::Ended => 0,
-        };
+        if matches!(self.source, Source::Ended) {
+            return;
+        }
+        self.spiller.stats.deep_comparisons += self.source.deep_comparisons();
+        self.source = Source::Ended;
+        let used = self.spiller.account.used();
         self.spiller.account.give(used);
         self.spiller.account.trim();
     }
