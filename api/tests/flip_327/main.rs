@@ -1,0 +1,5 @@
+//! Backlog, then stream, by whole programs: cases, several inputs, checkpoints, crashes, restores.
+
+mod cases;
+mod inputs;
+mod support;
