@@ -66,7 +66,7 @@ pub use source::{
 
 pub use derive::{Key, Record};
 pub use element::{
-    ByteSize, Clock, CodecError, ConfigError, Configuration, DataSetId, DurationExt, Generation,
+    Batch, ByteSize, Clock, CodecError, ConfigError, Configuration, DataSetId, DurationExt, Generation,
     TaskManagerId, Key, KeyHash,
     ManualClock, OptionValue, OrderedF32, OrderedF64, Record, Schema, Serde, SubtaskIndex, Timestamp,
 };
