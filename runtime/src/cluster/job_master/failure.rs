@@ -134,10 +134,12 @@ impl JobMaster {
             return self.cache_lost(data_set, failure);
         }
         let now = self.now();
-        let Some(delay) = self.policy.failed(now) else {
+        // An option that is refused would be refused again.
+        let curable = !matches!(failure.source, TaskError::Config(_));
+        let Some(delay) = curable.then(|| self.policy.failed(now)).flatten() else {
             return self.give_up(JobError::Failed {
                 job: self.request.name.clone(),
-                attempts: self.policy.failures(),
+                attempts: self.policy.failures().max(1),
                 source: Box::new(failure),
             });
         };
