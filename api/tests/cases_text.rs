@@ -90,6 +90,59 @@ fn each_line_belongs_to_the_split_in_which_it_begins() {
     }
 }
 
+/// Lines as the rules say: a mark at the front goes, LF ends a line, a CR just before it goes too.
+fn model(text: &[u8]) -> Vec<String> {
+    let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
+    let mut lines: Vec<&[u8]> = text.split(|byte| *byte == b'\n').collect();
+    let last = lines.pop().unwrap_or_default();
+    let mut lines: Vec<String> = lines
+        .into_iter()
+        .map(|line| line.strip_suffix(b"\r").unwrap_or(line))
+        .map(|line| String::from_utf8_lossy(line).into_owned())
+        .collect();
+    if !last.is_empty() {
+        lines.push(String::from_utf8_lossy(last).into_owned());
+    }
+    lines
+}
+
+proptest::proptest! {
+    /// Whatever the text, the splits and the buffer: a reader that is restored behind each poll reads
+    /// each line once.
+    #[test]
+    fn any_splits_and_any_buffer_read_each_line_once(
+        pieces in proptest::collection::vec(
+            proptest::sample::select(vec!["\n", "\r\n", "\r", "a", "\u{feff}", "\u{fc}", "long line"]),
+            0..60,
+        ),
+        many in 1_usize..40,
+        split in 1_u64..50,
+        buffer in 1_u64..40,
+    ) {
+        let text = pieces.concat().repeat(many);
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("text");
+        std::fs::write(&path, &text).unwrap();
+        let path = path.to_str().unwrap();
+        let source = TextSource::new(path).buffer_size(ByteSize(buffer));
+        let bytes = text.len() as u64;
+        let mut lines = Vec::new();
+        for start in (0..bytes).step_by(usize::try_from(split * many as u64).unwrap()) {
+            let end = bytes.min(start + split * many as u64);
+            let mut splits = vec![FileSplit::part(path, start, end)];
+            while !splits.is_empty() {
+                let mut reader = reader(&source);
+                splits.into_iter().for_each(|split| reader.add_split(split));
+                if let ReaderPoll::Batch(batch) = reader.poll().unwrap() {
+                    lines.extend(batch.into_records().map(|(line, _)| line));
+                }
+                splits = reader.snapshot();
+            }
+        }
+        proptest::prop_assert_eq!(lines, model(text.as_bytes()));
+    }
+}
+
 /// O29, part 2.
 #[test]
 fn a_gzip_file_of_two_members_is_one_text() {
