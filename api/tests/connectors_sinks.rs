@@ -288,6 +288,17 @@ fn a_failure_behind_a_checkpoint_writes_nothing_twice() {
 }
 
 #[test]
+fn a_cloned_sink_writes_beside_the_first() {
+    let folder = tempfile::tempdir().unwrap();
+    let sink = TextFiles::exactly_once(folder.path());
+    let env = StreamExecutionEnvironment::new();
+    env.from_collection(["a"]).sink_to(sink.clone());
+    env.from_collection(["b"]).sink_to(sink);
+    env.execute("write").unwrap();
+    assert_eq!(lines(folder.path()), ["a", "b"]);
+}
+
+#[test]
 fn a_directory_that_cannot_be_made_is_an_error_that_names_it() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");

@@ -24,13 +24,26 @@ enum Guarantee {
 }
 
 /// Rolling files of one encoding.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Rolling<E> {
     path: PathBuf,
     guarantee: Guarantee,
     pub(super) encoding: E,
     pub(super) roll_size: ByteSize,
     run: String,
+}
+
+impl<E: Clone> Clone for Rolling<E> {
+    /// A sink of its own: in the same directory, but never with the same names.
+    fn clone(&self) -> Self {
+        Self {
+            path: self.path.clone(),
+            guarantee: self.guarantee,
+            encoding: self.encoding.clone(),
+            roll_size: self.roll_size,
+            run: new_run(),
+        }
+    }
 }
 
 impl<E: Encoding> Rolling<E> {
