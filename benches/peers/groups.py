@@ -96,6 +96,9 @@ GROUPS = {
     "j3": [] if SMALL else ours("J3") + each(["1", "2"], lambda t: run("limit", "J3", f"threads={t}"))
     + run("renoir", "J3") + run("renoir", "J3", "v=preagg") + run("timely", "J3")
     + flink("J3", "reuse=true") + flink("J3", FLINK_BATCH, NATIVE),
+    "j4": ours("J4") + ours("J4", "v=cache") + run("limit", "J4") + run("limit", "J4", "v=cache")
+    + run("renoir", "J4") + run("renoir", "J4", "v=vec") + run("renoir", "J4", "v=file")
+    + each(["false", "true"], lambda cache: flink("J4", f"{FLINK_BATCH} cache={cache}", NATIVE)),
     "j5": [] if SMALL else ours("J5") + run("limit", "J5", "v=copy") + run("limit", "J5", "v=sort")
     + [(["gnusort"], {})] + run("extsort", "J5")
     + flink("J5", "reuse=true sortmem=128m managed=256m mode=batch", ("2g", "managed=256m")),

@@ -3,6 +3,7 @@
 //! Each job's function runs it once and returns an [`Outcome`]; what it must come to stands in
 //! [`expected`].
 
+pub mod cache;
 pub mod co_group;
 pub mod exchange;
 pub mod latency;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use slackwater::{ByteSize, Result};
-use slackwater_element::{DirectoryStore, MemoryBudget};
+use element::{DirectoryStore, MemoryBudget};
 use slackwater_sort::{ExternalSorter, NO_TIMESTAMP, SorterOptions, SpillTarget};
 
 use crate::arguments::Arguments;

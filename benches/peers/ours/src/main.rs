@@ -16,6 +16,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use slackwater::Result;
+use slackwater_benches::jobs::cache::{Jobs, KEYS};
 use slackwater_benches::jobs::exchange::{self, By};
 use slackwater_benches::jobs::latency::{Live, quantile, split_at};
 use slackwater_benches::jobs::running_sum::{Emit, RunningSum, backlog_counts};
@@ -45,6 +46,7 @@ fn run() -> Result<ResultLine> {
         "J1" => running_sum(&arguments),
         "J2" => co_group(&arguments),
         "J3" => word_count(&arguments),
+        "J4" => cache(&arguments),
         "J5" => external_sort::run(&arguments),
         "J6" => exchange(&arguments),
         "J7" => latency(&arguments),
@@ -140,6 +142,26 @@ fn word_count(arguments: &Arguments) -> Result<ResultLine> {
     let size = (arguments.number("words", 1)?, 131_071);
     let mut line = ResultLine::new(&name(&setting), "J3", size, took, outcome.checksum);
     line.number("emitted", outcome.outputs);
+    Ok(line)
+}
+
+/// J4; `v=cache`: the first job keeps the stream.
+fn cache(arguments: &Arguments) -> Result<ResultLine> {
+    let setting = setting(arguments, Mode::Batch)?;
+    let jobs = Jobs {
+        rows: arguments.number("n", 5_000_000)?,
+        rounds: u32::try_from(arguments.number("rounds", 300)?)?,
+        jobs: arguments.number("jobs", 5)?,
+        cached: arguments.text("v") == Some("cache"),
+    };
+    let env = setting.environment();
+    let start = Instant::now();
+    let outcomes = jobs.run(&env)?;
+    let how = if jobs.cached { "slackwater-cache" } else { "slackwater-no-cache" };
+    let size = (jobs.rows, KEYS);
+    let mut line = ResultLine::new(how, "J4", size, start.elapsed(), outcomes.checksum);
+    let seconds: Vec<f64> = outcomes.took.iter().map(std::time::Duration::as_secs_f64).collect();
+    line.decimals("jobs_s", &seconds);
     Ok(line)
 }
 

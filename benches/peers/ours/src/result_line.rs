@@ -40,6 +40,12 @@ impl ResultLine {
         self.append(key, &format!("{value:.3}"));
     }
 
+    /// Appends numbers with three decimals.
+    pub(crate) fn decimals(&mut self, key: &str, values: &[f64]) {
+        let values: Vec<String> = values.iter().map(|value| format!("{value:.3}")).collect();
+        self.append(key, &format!("[{}]", values.join(",")));
+    }
+
     /// Appends pairs of numbers.
     pub(crate) fn series(&mut self, key: &str, pairs: &[(f64, f64)]) {
         let pairs: Vec<String> = pairs.iter().map(|(x, y)| format!("[{x:.3},{y:.3}]")).collect();

@@ -17,7 +17,6 @@ mod results;
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
-use plotters::coord::Shift;
 use plotters::prelude::*;
 
 use results::{Line, Results};
@@ -96,13 +95,12 @@ fn draw(file: &Path, (x_name, axis): (&str, Axis), y_name: &str, curves: &[Curve
     Ok(())
 }
 
-type Chart<'a, 'b, X> =
-    ChartContext<'a, SVGBackend<'b>, Cartesian2d<X, plotters::coord::types::RangedCoordf64>>;
+type Chart<'a, X> =
+    ChartContext<'a, SVGBackend<'a>, Cartesian2d<X, plotters::coord::types::RangedCoordf64>>;
 
-fn plot<'b, X>(chart: &mut Chart<'_, 'b, X>, curve: &Curve, color: usize) -> Result<()>
+fn plot<'a, X>(chart: &mut Chart<'a, X>, curve: &Curve, color: usize) -> Result<()>
 where
     X: plotters::coord::ranged1d::Ranged<ValueType = f64>,
-    DrawingArea<SVGBackend<'b>, Shift>: Clone,
 {
     let style = ShapeStyle::from(Palette99::pick(color)).stroke_width(2);
     let (name, points) = curve;
@@ -117,7 +115,7 @@ where
     Ok(())
 }
 
-fn legend<'a: 'b, 'b, X>(chart: &mut Chart<'a, 'b, X>) -> Result<()>
+fn legend<'a, X>(chart: &mut Chart<'a, X>) -> Result<()>
 where
     X: plotters::coord::ranged1d::Ranged<ValueType = f64>,
 {
