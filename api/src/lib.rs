@@ -27,6 +27,7 @@
 extern crate self as slackwater;
 
 mod aggregates;
+mod async_stream;
 mod cached_data_stream;
 mod cluster;
 mod collected;
@@ -37,6 +38,7 @@ mod error;
 mod job;
 mod joins;
 mod keyed_stream;
+mod partition_window;
 pub mod prelude;
 mod sink;
 mod source;
@@ -74,6 +76,7 @@ pub use runtime::cluster::{DataSetListing, Deletion, JobProgress, ReleaseFailure
 pub use runtime::session::PausedWorker;
 pub use runtime::error::{JobError, TaskError, TaskFailure};
 pub use runtime::operator::aggregate::Aggregator;
+pub use runtime::operator::async_function::{AsyncOrder, AsyncSettings, AsyncTimeout};
 pub use runtime::operator::co_process::{KeyedCoProcessFunction, TwoInputBacklog};
 pub use runtime::operator::either::Either;
 pub use runtime::operator::flat_map::Collector;
@@ -119,8 +122,9 @@ pub mod store {
 
 /// The seam for a shuffle of the user's own.
 pub mod shuffle {
+    pub use element::DirectoryStore;
     pub use shuffle::{
-        FinishedPartition, PartitionDescriptor, PartitionIdentity, ResultPartitionReader,
+        FileShuffle, FinishedPartition, PartitionDescriptor, PartitionIdentity, ResultPartitionReader,
         ResultPartitionWriter, ShuffleError, ShuffleService,
     };
 }
@@ -130,3 +134,7 @@ pub mod __private {
     //! What the derives name.
     pub use element::__private::*;
 }
+
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;

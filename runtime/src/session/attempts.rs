@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use crossbeam_channel::Receiver;
 use element::{ByteSize, Clock, Configuration, DataSetId, JobId, option_table};
-use graph::ResolvedMode;
+use graph::{CacheDecision, CachePlan, ResolvedMode};
 
 use super::jobs::Made;
 use super::workers::Workers;
@@ -62,12 +62,12 @@ pub(super) struct Ended {
 
 impl Prepared {
     /// Runs to the end. It is over when what it made is kept or gone, and not before (P4).
-    fn run(self) -> (Ended, Made) {
+    fn run(self) -> Ended {
         let Self { master, made } = self;
         let outcome = master.run();
         let well = outcome.result.is_ok();
         let caches = made.settle(&outcome.persistent, well, outcome.took);
-        (Ended { outcome, caches, mode: made.plan.mode }, made)
+        Ended { outcome, caches, mode: made.plan.mode }
     }
 }
 
@@ -114,15 +114,15 @@ impl Attempts {
 
     /// Runs to the end, and once more if cached data is lost.
     pub(super) fn run(&self, first: Prepared, replan: &Replan) -> Ended {
-        let (ended, made) = first.run();
+        let ended = first.run();
         let Err(JobError::CacheLost { source, .. }) = &ended.outcome.result else { return ended };
         let reason = chain_of(&**source);
-        self.give_up_damaged(&made, source);
+        self.give_up_damaged(source);
         tracing::info!(job = %self.name, %reason, "cached data is lost: the job runs without it");
-        match replan().and_then(|plan| self.prepare(Arc::new(plan))) {
+        match self.plan_without_damage(replan).and_then(|plan| self.prepare(Arc::new(plan))) {
             Ok(second) => {
                 self.progress.begin_again();
-                let (mut ended, _) = second.run();
+                let mut ended = second.run();
                 ended.outcome.recovered.insert(0, reason);
                 ended
             }
@@ -132,18 +132,29 @@ impl Attempts {
         }
     }
 
-    /// Gives up the data set that a reader found damaged, and of the others that the job reads those
-    /// that are damaged too; healthy ones stay (D15).
-    fn give_up_damaged(&self, made: &Made, failure: &TaskFailure) {
+    /// Plans until everything that the plan reads is whole: what it reads now may not have been read
+    /// by the plan before, for the lost data set stood in front of it. Each round gives one up.
+    fn plan_without_damage(&self, replan: &Replan) -> Result<ExecutionPlan, JobError> {
+        loop {
+            let plan = replan()?;
+            let is_hit = |cache: &&CachePlan| matches!(cache.decision, CacheDecision::Hit { .. });
+            let reads: Vec<DataSetId> =
+                plan.caches.iter().filter(is_hit).map(|cache| cache.data_set).collect();
+            let damaged = self.registry.verify(&reads);
+            if damaged.is_empty() {
+                return Ok(plan);
+            }
+            for (data_set, reason) in damaged {
+                tracing::info!(job = %self.name, %data_set, %reason, "this one is damaged too");
+            }
+        }
+    }
+
+    /// Gives up the data set that a reader found damaged; healthy ones stay (D15).
+    fn give_up_damaged(&self, failure: &TaskFailure) {
         let found = lost_partition(&failure.source).and_then(|partition| place_of(&partition));
-        let found = found.map(|(data_set, generation, _)| {
+        if let Some((data_set, generation, _)) = found {
             self.registry.damaged(data_set, generation, &chain_of(&failure.source));
-            data_set
-        });
-        let reads = made.data_sets.reads.iter().copied();
-        let others: Vec<DataSetId> = reads.filter(|id| Some(*id) != found).collect();
-        for (data_set, reason) in self.registry.verify(&others) {
-            tracing::info!(job = %self.name, %data_set, %reason, "this one is damaged too");
         }
     }
 }

@@ -1,0 +1,9 @@
+//! Streams kept between jobs (FLIP-205) and the partitions that keep them (FLIP-67), through the api.
+
+mod batch;
+mod cache;
+mod cases;
+mod cluster;
+mod fallback;
+mod modes;
+mod support;
