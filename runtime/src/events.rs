@@ -41,6 +41,9 @@ pub enum TaskEvent {
         /// What its operators stored.
         states: Vec<OperatorState>,
     },
+    /// Its input has ended and its sinks have prepared their last rows; it waits for
+    /// [`TaskMail::Finished`].
+    AwaitsLastCommit(Vec<OperatorState>),
     /// Its part of a checkpoint could not be written.
     SnapshotFailed {
         /// The checkpoint.
@@ -95,6 +98,8 @@ pub enum TaskMail {
     Complete(CheckpointId),
     /// A checkpoint was given up.
     Aborted(CheckpointId),
+    /// All that the sinks of a task that awaits its last commit have prepared is stored for good.
+    Finished,
     /// Stop reading; what was read is finished as at the end of input.
     Stop,
 }

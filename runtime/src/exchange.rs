@@ -141,7 +141,10 @@ impl<T: Send> Output<T> for PartitionOutput<T> {
                 }
             }
             Signal::Flush => self.writer.flush()?,
-            Signal::ProcessingTime(_) | Signal::Complete(_) | Signal::Aborted(_) => {}
+            Signal::ProcessingTime(_)
+            | Signal::Complete(_)
+            | Signal::Aborted(_)
+            | Signal::Finished => {}
         }
         Ok(())
     }

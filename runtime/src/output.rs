@@ -21,6 +21,8 @@ pub enum Signal {
     Complete(CheckpointId),
     /// A checkpoint was given up. Stays in the task.
     Aborted(CheckpointId),
+    /// The last rows, prepared at the end of the input, may be committed. Stays in the task.
+    Finished,
 }
 
 /// What [`Output::pump`] found.

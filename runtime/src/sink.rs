@@ -22,7 +22,7 @@ use crate::context::{OperatorContext, OperatorSnapshot};
 use crate::error::TaskError;
 use crate::events::TaskEvent;
 use crate::operator::Operator;
-use crate::output::{Output, Signal};
+use crate::output::{Output, Pump, Signal};
 use crate::user::UserCode;
 
 /// What a writer may know of itself.
@@ -124,6 +124,12 @@ pub trait SinkWriter<T>: Send {
 pub struct SinkOperator<T> {
     writer: Box<dyn SinkWriter<T>>,
     pending: BTreeMap<CheckpointId, Vec<Vec<u8>>>,
+    /// What was prepared at the end of the input.
+    last: Vec<Vec<u8>>,
+    /// Whether commits wait for checkpoints, the last one included.
+    checkpoints: bool,
+    /// Whether the input has ended and the last commit is still to come.
+    waits: bool,
     satisfied: bool,
     user: UserCode,
     context: Arc<OperatorContext>,
@@ -159,6 +165,9 @@ impl<T: Send + 'static> SinkOperator<T> {
         Ok(Self {
             writer,
             pending: BTreeMap::new(),
+            last: Vec::new(),
+            checkpoints: about.checkpoints,
+            waits: false,
             satisfied: false,
             user: UserCode::new(context),
             context: Arc::clone(context),
@@ -172,6 +181,19 @@ impl<T: Send + 'static> SinkOperator<T> {
         let Self { writer, context, user, .. } = self;
         user.run_batch(|_| Ok(call(&mut **writer)))?
             .map_err(|source| TaskError::Sink { sink: context.name.clone(), source })
+    }
+
+    /// All that is prepared and not committed, in order.
+    fn prepared(&self) -> Vec<Vec<u8>> {
+        self.pending.values().flatten().chain(&self.last).cloned().collect()
+    }
+
+    fn commit_all(&mut self) -> Result<(), TaskError> {
+        self.commit_up_to(CheckpointId(u64::MAX))?;
+        for committable in std::mem::take(&mut self.last) {
+            self.call(|writer| writer.commit(&committable))?;
+        }
+        Ok(())
     }
 
     fn commit_up_to(&mut self, id: CheckpointId) -> Result<(), TaskError> {
@@ -207,20 +229,34 @@ impl<T: Send + 'static> Operator<T, ()> for SinkOperator<T> {
         match signal {
             Signal::Flush => self.call(|writer| writer.flush())?,
             Signal::Complete(id) => self.commit_up_to(id)?,
+            Signal::Finished => {
+                self.commit_all()?;
+                self.waits = false;
+            }
             Signal::Stream(Control::EndOfInput) => {
-                // What no checkpoint will cover any more is committed with the end.
-                let rest = self.call(|writer| {
+                self.last = self.call(|writer| {
                     writer.end()?;
                     writer.prepare_commit()
                 })?;
-                self.commit_up_to(CheckpointId(u64::MAX))?;
-                for committable in rest {
-                    self.call(|writer| writer.commit(&committable))?;
+                if self.checkpoints {
+                    // Committed when nothing else can fail any more: see `cluster::job_master`.
+                    self.waits = true;
+                    self.context.snapshots.lock().push(OperatorSnapshot {
+                        uid: self.context.uid.clone(),
+                        items: self.prepared(),
+                        ..OperatorSnapshot::default()
+                    });
+                } else {
+                    self.commit_all()?;
                 }
             }
             _ => {}
         }
         out.signal(signal)
+    }
+
+    fn pump(&mut self, _: &mut dyn Output<()>) -> Result<Pump, TaskError> {
+        Ok(if self.waits { Pump::HeldUp } else { Pump::Idle })
     }
 
     fn snapshot(

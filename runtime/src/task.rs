@@ -24,10 +24,10 @@ use crossbeam_channel::Receiver;
 use element::{Barrier, BarrierKind, CheckpointId, Timestamp};
 use parking_lot::Mutex;
 
-use crate::checkpoint::SnapshotWork;
+use crate::checkpoint::{OperatorState, SnapshotWork};
 use crate::context::{OperatorSnapshot, TaskContext};
 use crate::error::TaskError;
-use crate::events::{FinishedOutput, TaskEnd, TaskMail};
+use crate::events::{FinishedOutput, TaskEnd, TaskEvent, TaskMail};
 use crate::output::{Pump, Signal};
 use crate::user::panic_message;
 
@@ -107,6 +107,7 @@ impl Task {
                     self.stopped |= self.stopping == Some(id);
                     self.driver.signal(Signal::Complete(id))?;
                 }
+                TaskMail::Finished => self.driver.signal(Signal::Finished)?,
                 TaskMail::Aborted(id) => {
                     self.stopping = self.stopping.filter(|stopping| *stopping != id);
                     self.driver.signal(Signal::Aborted(id))?;
@@ -127,6 +128,7 @@ impl Task {
                 Ok(Step::Progress)
             }
             Step::Wait(until) => {
+                self.announce_end();
                 let next = self.context.deadline.next();
                 Ok(Step::Wait(match (until, next) {
                     (Some(a), Some(b)) => Some(a.min(b)),
@@ -144,6 +146,20 @@ impl Task {
             Pump::Idle if self.stopped => Step::Done,
             Pump::Idle | Pump::HeldUp => Step::Wait(None),
         })
+    }
+
+    /// What sinks have prepared at the end of their input goes to the JobMaster. A snapshot that was
+    /// not taken for a barrier is one of these.
+    fn announce_end(&mut self) {
+        let last = std::mem::take(&mut *self.snapshots.lock());
+        if last.is_empty() {
+            return;
+        }
+        let states = last.into_iter().map(|snapshot| {
+            let OperatorSnapshot { uid, items, watermark, .. } = snapshot;
+            OperatorState { uid, keyed: None, items, watermark }
+        });
+        self.context.events.send(TaskEvent::AwaitsLastCommit(states.collect()));
     }
 
     /// What the operators stored for a barrier goes to the thread that writes it.

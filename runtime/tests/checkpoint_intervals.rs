@@ -305,8 +305,7 @@ fn case_11_interval_0_and_the_very_first_checkpoint() {
         let expected = &expected[name];
         assert_eq!(inside.len() as u64, number(&expected["inside_backlog"]), "run {name}");
         let end = run["changes"].as_array().unwrap().last().map(|change| number(&change[0]));
-        let after: Vec<u64> =
-            job.triggered.iter().copied().filter(|at| Some(*at) >= end).collect();
+        let after: Vec<u64> = job.triggered.iter().copied().filter(|at| Some(*at) >= end).collect();
         assert!(after[0] <= number(&expected["first_after_not_later_than"]), "{after:?}");
         // The checkpoint at the switch itself is decision D4's; the bounds are for those by timer.
         let by_timer = after.iter().filter(|at| Some(**at) != end).count() as u64;

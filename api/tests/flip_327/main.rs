@@ -2,4 +2,6 @@
 
 mod cases;
 mod inputs;
+mod recovery;
+mod savepoints;
 mod support;

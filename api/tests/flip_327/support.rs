@@ -1,7 +1,7 @@
 //! What the programs share: environments, recorded output, cases' files, a crash, a two-phase sink.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -28,17 +28,20 @@ pub(crate) fn streaming() -> StreamExecutionEnvironment {
 }
 
 /// Output that the program and its script can look at.
-pub(crate) struct Recorded<T>(Arc<Mutex<Vec<T>>>);
+pub(crate) struct Recorded<T>(Arc<Mutex<Vec<T>>>, Committed);
+
+/// What a two-phase sink has committed, over all of its runs.
+type Committed = Arc<Mutex<BTreeSet<Vec<u8>>>>;
 
 impl<T> Clone for Recorded<T> {
     fn clone(&self) -> Self {
-        Self(Arc::clone(&self.0))
+        Self(Arc::clone(&self.0), Arc::clone(&self.1))
     }
 }
 
 impl<T: Clone + Send + 'static> Recorded<T> {
     pub(crate) fn new() -> Self {
-        Self(Arc::default())
+        Self(Arc::default(), Arc::default())
     }
 
     pub(crate) fn push(&self, value: T) {
@@ -134,15 +137,18 @@ impl Crash {
     }
 }
 
+/// Writers made so far: committables of different runs differ.
+static WRITERS: AtomicU64 = AtomicU64::new(0);
+
 /// A two-phase sink: rows become visible by commit alone, and a commit that comes again does nothing.
 pub(crate) struct TwoPhase<T> {
     visible: Recorded<T>,
-    committed: Arc<Mutex<BTreeSet<Vec<u8>>>>,
+    committed: Committed,
 }
 
 impl<T: Clone + Send + 'static> TwoPhase<T> {
     pub(crate) fn new(visible: &Recorded<T>) -> Self {
-        Self { visible: visible.clone(), committed: Arc::default() }
+        Self { visible: visible.clone(), committed: Arc::clone(&visible.1) }
     }
 }
 
@@ -160,7 +166,7 @@ impl<T: Record + Clone> Sink<T> for TwoPhase<T> {
             visible: self.visible.clone(),
             committed: Arc::clone(&self.committed),
             pending: Vec::new(),
-            prefix: format!("{}-{}", context.attempt, context.subtask),
+            prefix: format!("{}-{}", WRITERS.fetch_add(1, Ordering::SeqCst), context.subtask),
             next: 0,
         }))
     }

@@ -177,8 +177,7 @@ impl CheckpointCoordinator {
 
     /// A task's sorted input collects, or has drained.
     pub fn collecting(&mut self, who: Participant, collects: bool, now: Duration) -> Vec<Decision> {
-        let changes =
-            if collects { self.draining.insert(who) } else { self.draining.remove(&who) };
+        let changes = if collects { self.draining.insert(who) } else { self.draining.remove(&who) };
         if changes { self.changed(now) } else { Vec::new() }
     }
 
@@ -249,7 +248,8 @@ impl CheckpointCoordinator {
         decisions
     }
 
-    fn next_barrier(&mut self, kind: BarrierKind) -> Barrier {
+    /// The next id, for a checkpoint of this kind.
+    pub fn next_barrier(&mut self, kind: BarrierKind) -> Barrier {
         let id = CheckpointId(self.next_id);
         self.next_id += 1;
         Barrier { id, kind }
@@ -285,6 +285,20 @@ impl CheckpointCoordinator {
         self.pending.insert(barrier.id, pending);
     }
 
+    /// Parts that nobody has to be asked for.
+    pub fn add_parts(&mut self, id: CheckpointId, parts: Vec<OperatorEntry>) {
+        if let Some(pending) = self.pending.get_mut(&id) {
+            pending.operators.extend(parts);
+        }
+    }
+
+    /// Checkpoints under way that wait for a task's part, oldest first.
+    #[must_use]
+    pub fn owed_by(&self, who: Participant) -> Vec<CheckpointId> {
+        let owing = self.pending.iter().filter(|(_, pending)| pending.owing.contains(&who));
+        owing.map(|(id, _)| *id).collect()
+    }
+
     /// A task has written its part.
     pub fn acknowledged(
         &mut self,
@@ -295,8 +309,7 @@ impl CheckpointCoordinator {
     ) -> Vec<Decision> {
         let Some(pending) = self.pending.get_mut(&id) else { return Vec::new() };
         if pending.owing.remove(&who) {
-            let entries =
-                states.into_iter().map(|state| OperatorEntry { subtask: who.1.0, state });
+            let entries = states.into_iter().map(|state| OperatorEntry { subtask: who.1.0, state });
             pending.operators.extend(entries);
         }
         self.complete_if_whole(id, now)

@@ -73,7 +73,8 @@ impl Manifest {
             return Err("the file is no manifest".to_owned());
         }
         *input = rest;
-        let read = |input: &mut &[u8]| u32::decode(input).map_err(|_| "the manifest is cut".to_owned());
+        let read =
+            |input: &mut &[u8]| u32::decode(input).map_err(|_| "the manifest is cut".to_owned());
         let version = read(input)?;
         if version != VERSION {
             return Err(format!("the manifest has version {version}, known is {VERSION}"));

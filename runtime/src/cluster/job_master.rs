@@ -10,6 +10,7 @@
 
 mod checkpoints;
 mod deploy;
+mod ends;
 mod failure;
 mod losses;
 
@@ -173,6 +174,8 @@ pub struct JobMaster {
     policy: RestartPolicy,
     latest: Option<RestorePoint>,
     savepoints: BTreeMap<CheckpointId, SavepointRequest>,
+    /// Tasks whose input has ended and whose last rows wait to be committed.
+    awaiting: BTreeMap<TaskId, ends::Awaiting>,
     retained: Vec<CheckpointId>,
     checkpoints: Vec<CompletedCheckpoint>,
     recovered: Vec<String>,
@@ -227,6 +230,7 @@ impl JobMaster {
             policy,
             latest: request.restore.clone(),
             savepoints: BTreeMap::new(),
+            awaiting: BTreeMap::new(),
             retained: Vec::new(),
             checkpoints: Vec::new(),
             recovered: Vec::new(),
@@ -250,6 +254,7 @@ impl JobMaster {
             }
             self.wait();
             self.tick();
+            self.commit_last();
         }
         self.release_results();
         let result = match self.giving_up.take() {
@@ -368,6 +373,7 @@ impl JobMaster {
                 let decisions = self.coordinator.declined(id, &reason, now);
                 self.carry_out_decisions(decisions);
             }
+            TaskEvent::AwaitsLastCommit(states) => self.awaits_last_commit(task, states),
             TaskEvent::SnapshotFailed { id, reason } => {
                 let decisions = self.coordinator.failed(id, &reason, now);
                 self.carry_out_decisions(decisions);

@@ -182,7 +182,7 @@ impl<T: Send> Driver for SourceDriver<T> {
             }
             TaskMail::Trigger(barrier) => self.barriers.push(barrier),
             TaskMail::Stop => self.stopped = true,
-            TaskMail::Complete(_) | TaskMail::Aborted(_) => {}
+            TaskMail::Complete(_) | TaskMail::Aborted(_) | TaskMail::Finished => {}
         }
         Ok(())
     }

@@ -14,9 +14,7 @@ use graph::{InputTreatment, ResolvedMode};
 use parking_lot::Mutex;
 use slackwater_runtime::TaskError;
 use slackwater_runtime::checkpoint::RestoredOperator;
-use slackwater_runtime::context::{
-    OperatorContext, OperatorSnapshot, TaskContext, TreatmentPlan,
-};
+use slackwater_runtime::context::{OperatorContext, OperatorSnapshot, TaskContext, TreatmentPlan};
 use slackwater_runtime::events::{TaskEvent, TaskEvents, TaskId};
 use slackwater_runtime::operator::Operator;
 use slackwater_runtime::operator::function::KeyedFunction;

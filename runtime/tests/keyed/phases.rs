@@ -15,7 +15,11 @@ use crate::harness::{Harness, Row, Seen, Setting, by_key, runs_of_keys};
 struct Echo;
 
 impl KeyedProcessFunction<u32, Row, Row> for Echo {
-    fn process(&mut self, row: Row, context: &mut KeyedContext<'_, u32, Row>) -> anyhow::Result<()> {
+    fn process(
+        &mut self,
+        row: Row,
+        context: &mut KeyedContext<'_, u32, Row>,
+    ) -> anyhow::Result<()> {
         context.collect(row);
         Ok(())
     }
@@ -31,7 +35,11 @@ impl Sum {
 }
 
 impl KeyedProcessFunction<u32, Row, Row> for Sum {
-    fn process(&mut self, row: Row, context: &mut KeyedContext<'_, u32, Row>) -> anyhow::Result<()> {
+    fn process(
+        &mut self,
+        row: Row,
+        context: &mut KeyedContext<'_, u32, Row>,
+    ) -> anyhow::Result<()> {
         let sum = self.0.update(context, |sum| {
             let sum = sum.get_or_insert(0);
             *sum += row.1;
@@ -74,8 +82,7 @@ fn sum(setting: Setting) -> Harness<Process<Sum, Row>, Row> {
 }
 
 fn total(setting: Setting) -> Harness<RollingAggregate<Total, Row, KeyAndResult>, (u32, i64)> {
-    let setting =
-        Setting { combines: true, treatment: InputTreatment::Combine, ..setting };
+    let setting = Setting { combines: true, treatment: InputTreatment::Combine, ..setting };
     Harness::new(setting, RollingAggregate::new(std::sync::Arc::new(Total)))
 }
 
@@ -84,7 +91,14 @@ fn total(setting: Setting) -> Harness<RollingAggregate<Total, Row, KeyAndResult>
 fn a_backlog_comes_key_by_key_in_order_of_time_then_arrival() {
     let mut harness = echo(Setting::mixed());
     harness.backlog();
-    harness.push_at(&[(5, (1, 0)), (3, (2, 1)), (5, (1, 2)), (4, (1, 3)), (3, (2, 4)), (1, (3, 5))]);
+    harness.push_at(&[
+        (5, (1, 0)),
+        (3, (2, 1)),
+        (5, (1, 2)),
+        (4, (1, 3)),
+        (3, (2, 4)),
+        (1, (3, 5)),
+    ]);
     assert_eq!(harness.take(), [Seen::Backlog(true)]);
     harness.live(None);
     let records = harness.take_records();
@@ -117,8 +131,12 @@ fn the_switch_says_records_then_the_flag_then_the_greatest_watermark() {
     harness.watermark(7);
     harness.watermark(20);
     harness.live(Some(15));
-    let expected =
-        [Seen::Backlog(true), Seen::Record((1, 10), Some(1)), Seen::Backlog(false), Seen::Watermark(20)];
+    let expected = [
+        Seen::Backlog(true),
+        Seen::Record((1, 10), Some(1)),
+        Seen::Backlog(false),
+        Seen::Watermark(20),
+    ];
     assert_eq!(harness.take(), expected);
     assert_eq!(harness.told(|event| matches!(event, TaskEvent::Drained)), 1);
 }
@@ -245,8 +263,7 @@ fn a_sorted_backlog_costs_one_read_and_one_write_a_key() {
         for phase in 0..2 {
             harness.backlog();
             for round in 0..20 {
-                let rows: Vec<(i64, Row)> =
-                    (0..50).map(|key| (round, (key * 7 % 50, 1))).collect();
+                let rows: Vec<(i64, Row)> = (0..50).map(|key| (round, (key * 7 % 50, 1))).collect();
                 harness.push_at(&rows);
             }
             harness.live(None);
@@ -286,7 +303,14 @@ fn a_backlog_far_larger_than_its_memory_spills_and_leaves_no_file() {
 fn a_rolling_aggregate_gives_one_output_a_key_for_a_backlog() {
     let mut harness = total(Setting::mixed());
     harness.backlog();
-    harness.push_at(&[(9, (1, 1)), (2, (2, 5)), (4, (1, 1)), (3, (3, 1)), (1, (3, 1)), (2, (3, 1))]);
+    harness.push_at(&[
+        (9, (1, 1)),
+        (2, (2, 5)),
+        (4, (1, 1)),
+        (3, (3, 1)),
+        (1, (3, 1)),
+        (2, (3, 1)),
+    ]);
     harness.live(None);
     let seen = harness.take();
     for expected in [((1, 2), 9), ((2, 5), 2), ((3, 3), 3)] {

@@ -47,9 +47,10 @@ fn processing_timers_are_armed_again_after_a_restore() {
 /// flag is in no checkpoint, and said again.
 #[test]
 fn a_checkpoint_of_one_mode_is_restored_in_the_other() {
-    for (from, to) in
-        [(ResolvedMode::Mixed, ResolvedMode::Streaming), (ResolvedMode::Streaming, ResolvedMode::Mixed)]
-    {
+    for (from, to) in [
+        (ResolvedMode::Mixed, ResolvedMode::Streaming),
+        (ResolvedMode::Streaming, ResolvedMode::Mixed),
+    ] {
         let setting = |mode: ResolvedMode| match mode {
             ResolvedMode::Mixed => Setting::mixed(),
             _ => Setting::streaming(),
@@ -67,9 +68,7 @@ fn a_checkpoint_of_one_mode_is_restored_in_the_other() {
         let seen = after.take();
         assert_eq!(seen[0], Seen::Backlog(true));
         for timer in [(1, 120), (2, 70)] {
-            let fired = |seen: &&Seen<Event>| {
-                matches!(seen, Seen::Record(Event::Timer(key, at, _), _) if (*key, *at) == timer)
-            };
+            let fired = |seen: &&Seen<Event>| matches!(seen, Seen::Record(Event::Timer(key, at, _), _) if (*key, *at) == timer);
             assert_eq!(seen.iter().filter(fired).count(), 1, "{timer:?}");
         }
     }

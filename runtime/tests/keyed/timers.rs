@@ -21,7 +21,11 @@ pub(crate) struct Timers {
 }
 
 impl KeyedProcessFunction<u32, Row, Event> for Timers {
-    fn process(&mut self, row: Row, context: &mut KeyedContext<'_, u32, Event>) -> anyhow::Result<()> {
+    fn process(
+        &mut self,
+        row: Row,
+        context: &mut KeyedContext<'_, u32, Event>,
+    ) -> anyhow::Result<()> {
         let watermark = context.watermark().as_millis();
         context.collect(Event::Record(row.0, row.1, watermark));
         if row.1 >= 0 {
@@ -32,7 +36,11 @@ impl KeyedProcessFunction<u32, Row, Event> for Timers {
         Ok(())
     }
 
-    fn on_timer(&mut self, at: Timestamp, context: &mut KeyedContext<'_, u32, Event>) -> anyhow::Result<()> {
+    fn on_timer(
+        &mut self,
+        at: Timestamp,
+        context: &mut KeyedContext<'_, u32, Event>,
+    ) -> anyhow::Result<()> {
         let (key, watermark) = (*context.key(), context.watermark().as_millis());
         context.collect(Event::Timer(key, at.as_millis(), watermark));
         if let Some(again) = self.again {
@@ -136,10 +144,13 @@ fn processing_timers_fire_at_the_end_of_their_key() {
     assert!(harness.take_records().is_empty());
     harness.live(None);
     let seen = harness.take();
-    assert_eq!(seen[3..5], [
-        Seen::Record(Event::Processing(1, 900), None),
-        Seen::Record(Event::Processing(1, 950), None),
-    ]);
+    assert_eq!(
+        seen[3..5],
+        [
+            Seen::Record(Event::Processing(1, 900), None),
+            Seen::Record(Event::Processing(1, 950), None),
+        ]
+    );
     harness.clock_to(5_000);
     assert_eq!(harness.take_records(), [Event::Processing(1, 5_000)]);
 }
@@ -157,7 +168,10 @@ fn a_processing_timer_of_another_key_fires_behind_the_drain() {
     assert!(harness.take_records().is_empty(), "nothing fires while records are collected");
     harness.live(None);
     harness.run_timers();
-    assert_eq!(harness.take_records(), [Event::Record(1, -9_000, MIN), Event::Processing(9, 1_500)]);
+    assert_eq!(
+        harness.take_records(),
+        [Event::Record(1, -9_000, MIN), Event::Processing(9, 1_500)]
+    );
 }
 
 /// T6, T12, tS11: in batch mode timers fire once a key, in order of time, the watermark at its end;
@@ -189,7 +203,8 @@ fn many_timers_of_other_keys_do_not_slow_the_drain() {
     let mut harness = timers(Setting::mixed(), None);
     harness.live(None);
     for chunk in 0..100 {
-        let rows: Vec<(i64, Row)> = (0..1_000).map(|i| (1, (chunk * 1_000 + i + 10_000, 50))).collect();
+        let rows: Vec<(i64, Row)> =
+            (0..1_000).map(|i| (1, (chunk * 1_000 + i + 10_000, 50))).collect();
         harness.push_at(&rows);
     }
     harness.backlog();

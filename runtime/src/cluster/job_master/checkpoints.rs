@@ -26,6 +26,7 @@ impl JobMaster {
                 Decision::Abort { id, reason } => {
                     tracing::info!(checkpoint = %id, reason, "a checkpoint was given up");
                     self.discard(id);
+                    self.uncover(id);
                     self.answer_savepoint(id, Err(reason));
                     for task in self.running_tasks() {
                         self.mail(task, TaskMail::Aborted(id));
@@ -58,11 +59,16 @@ impl JobMaster {
         if sources.is_empty() {
             return self.answer_savepoint(barrier.id, Err("the sources have ended".to_owned()));
         }
-        let owing: BTreeSet<Participant> =
-            running.iter().map(|task| (task.vertex, task.subtask)).collect();
+        let owing: BTreeSet<Participant> = running
+            .iter()
+            .filter(|task| !self.awaiting.contains_key(task))
+            .map(|task| (task.vertex, task.subtask))
+            .collect();
         match self.enumerators.snapshot() {
             Ok(enumerators) => {
                 self.coordinator.begun(barrier, owing, enumerators, now);
+                let waiting = self.parts_of_waiting(barrier.id);
+                self.coordinator.add_parts(barrier.id, waiting);
                 for task in sources {
                     self.mail(task, TaskMail::Trigger(barrier));
                 }
@@ -157,7 +163,7 @@ impl JobMaster {
         }
     }
 
-    fn complete(&mut self, barrier: Barrier, manifest: Manifest, took: Duration) {
+    pub(super) fn complete(&mut self, barrier: Barrier, manifest: Manifest, took: Duration) {
         if let Some(request) = self.savepoints.remove(&barrier.id) {
             let exported = self.export(&manifest, &request.directory);
             if let Err(reason) = &exported {
@@ -190,6 +196,7 @@ impl JobMaster {
         for task in self.running_tasks() {
             self.mail(task, TaskMail::Complete(barrier.id));
         }
+        self.release_covered(barrier.id);
     }
 
     /// Keeps the newest checkpoints and removes those before them.

@@ -37,7 +37,7 @@ impl JobMaster {
     }
 
     /// Whether every blocking input of a unit has been written by all of its producers.
-    fn inputs_finished(&self, unit: usize) -> bool {
+    pub(super) fn inputs_finished(&self, unit: usize) -> bool {
         let Some(unit) = self.units.get(unit) else { return false };
         unit.tasks.iter().all(|(vertex, _)| {
             self.blocking_inputs(*vertex).into_iter().all(|(edge, producers)| {
