@@ -85,7 +85,7 @@ pub use runtime::operator::process::KeyedProcessFunction;
 pub use runtime::operator::side_output::SideTag;
 pub use runtime::operator::timestamps::{WatermarkGenerator, WatermarkStrategy};
 pub use runtime::operator::window::{
-    ContinuousEventTimeTrigger, ContinuousProcessingTimeTrigger, CountEvictor, CountTrigger,
+    Contents, ContinuousEventTimeTrigger, ContinuousProcessingTimeTrigger, CountEvictor, CountTrigger,
     DeltaEvictor, DeltaTrigger, EndOfStreamTrigger, EndOfStreamWindows, EventTimeTrigger, Evictor,
     GlobalWindows, NeverTrigger, ProcessWindowFunction, ProcessingTimeTrigger, PurgingTrigger,
     SessionEventTime, SessionProcessingTime, SlidingEventTime, SlidingProcessingTime, TimeEvictor,

@@ -4,6 +4,7 @@
 //! [`OperatorContext`] that adds its own name, uid and counters. Both are shared by `Arc` and touched
 //! by the task's thread, but for the counters, which anybody may read.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -64,34 +65,56 @@ pub struct TaskContext {
     pub deadline: Deadline,
 }
 
-/// The earliest processing time that any operator of a task waits for.
-#[derive(Debug)]
-pub struct Deadline(AtomicI64);
+/// The earliest processing time that any operator of a task waits for, and the way to wake the task
+/// before it.
+pub struct Deadline {
+    next: AtomicI64,
+    waker: Option<Arc<dyn shuffle::Wake>>,
+}
 
 impl Default for Deadline {
     fn default() -> Self {
-        Self(AtomicI64::new(i64::MAX))
+        Self { next: AtomicI64::new(i64::MAX), waker: None }
+    }
+}
+
+impl fmt::Debug for Deadline {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Deadline").field(&self.next()).finish()
     }
 }
 
 impl Deadline {
+    /// Wakes a task by `waker` from here on.
+    #[must_use]
+    pub fn waking(waker: Arc<dyn shuffle::Wake>) -> Self {
+        Self { waker: Some(waker), ..Self::default() }
+    }
+
+    /// Lets the task run again soon: something that it waits for has come, on another thread.
+    pub fn wake(&self) {
+        if let Some(waker) = &self.waker {
+            waker.wake();
+        }
+    }
+
     /// Asks to be called at `time`.
     pub fn at(&self, time: Timestamp) {
-        self.0.fetch_min(time.0, Ordering::Relaxed);
+        self.next.fetch_min(time.0, Ordering::Relaxed);
     }
 
     /// The earliest time asked for; operators ask again when they are called.
     pub fn take_due(&self, now: Timestamp) -> bool {
-        let due = self.0.load(Ordering::Relaxed) <= now.0;
+        let due = self.next.load(Ordering::Relaxed) <= now.0;
         if due {
-            self.0.store(i64::MAX, Ordering::Relaxed);
+            self.next.store(i64::MAX, Ordering::Relaxed);
         }
         due
     }
 
     /// The earliest time asked for, if any.
     pub fn next(&self) -> Option<Timestamp> {
-        Some(self.0.load(Ordering::Relaxed)).filter(|time| *time != i64::MAX).map(Timestamp)
+        Some(self.next.load(Ordering::Relaxed)).filter(|time| *time != i64::MAX).map(Timestamp)
     }
 }
 

@@ -9,6 +9,7 @@
 //! barriers (snapshot, then forward) and counting.
 
 pub mod aggregate;
+pub mod async_function;
 pub mod co_group;
 pub mod co_process;
 pub mod either;
@@ -20,11 +21,13 @@ pub mod keyed;
 pub mod keyed_context;
 pub(crate) mod keyed_parts;
 pub mod map;
+pub mod partition;
 pub mod process;
 pub mod selector;
 pub mod side_output;
 pub mod timestamps;
 pub mod window;
+pub mod with_state;
 
 use std::sync::Arc;
 

@@ -13,6 +13,11 @@ use super::function::{Fold, KeyedFunction};
 use super::keyed_context::KeyedContext;
 
 /// An associative aggregate. Shared by the subtasks; holds no state of its own.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not aggregate records of `{I}`",
+    label = "not an `Aggregator<{I}>`",
+    note = "for a closure use `reduce` or `fold`; `Count`, `Sum` and `Extreme` are aggregators"
+)]
 pub trait Aggregator<I>: Send + Sync + 'static {
     /// What is kept per key.
     type Accumulator: Record + Clone;

@@ -12,6 +12,11 @@ use super::keyed_context::KeyedContext;
 /// made by a factory closure; called on the task's thread only.
 ///
 /// States are declared once, as fields made by `ValueState::new("name")` and its kin.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no process function from `{I}` to `{O}` over keys of `{K}`",
+    label = "not a `KeyedProcessFunction<{K}, {I}, {O}>`",
+    note = "`process` takes a closure that makes the function, once a subtask: `.process(|| MyFunction::new())`"
+)]
 pub trait KeyedProcessFunction<K: Key, I, O>: Send + 'static {
     /// Called once before the first record; the place to `bind` states, so that one that cannot be
     /// restored fails early.

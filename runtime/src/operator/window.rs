@@ -32,7 +32,7 @@ pub use assigner::{
 };
 pub use body::{AggregateBody, ListBody, ProcessWindowFunction, WindowBody, WindowClosure};
 pub use bounds::Window;
-pub use evictor::{CountEvictor, DeltaEvictor, Evictor, TimeEvictor};
+pub use evictor::{Contents, CountEvictor, DeltaEvictor, Evictor, TimeEvictor};
 pub use operator::{WindowOperator, WindowSettings};
 pub use panes::SlidingPanes;
 pub use trigger::{Trigger, TriggerContext, TriggerResult};

@@ -110,7 +110,7 @@ pub fn wire(
     cancelled: CancelFlag,
     waker: Arc<dyn shuffle::Wake>,
 ) -> Result<Task, TaskError> {
-    let context = Arc::new(task_context(deployment, place, cancelled));
+    let context = Arc::new(task_context(deployment, place, cancelled, Arc::clone(&waker)));
     let wiring = Wiring {
         deployment,
         place,
@@ -142,7 +142,12 @@ fn internal(what: &str) -> TaskError {
     TaskError::User { operator: "plan".to_owned(), record: None, source: anyhow::anyhow!("{what}") }
 }
 
-fn task_context(deployment: &TaskDeployment, place: &Place, cancelled: CancelFlag) -> TaskContext {
+fn task_context(
+    deployment: &TaskDeployment,
+    place: &Place,
+    cancelled: CancelFlag,
+    waker: Arc<dyn shuffle::Wake>,
+) -> TaskContext {
     let vertex = deployment.plan.vertex(deployment.vertex);
     let TaskDeployment { job, attempt, vertex: id, subtask, .. } = *deployment;
     TaskContext {
@@ -167,7 +172,7 @@ fn task_context(deployment: &TaskDeployment, place: &Place, cancelled: CancelFla
             sender: deployment.events.clone(),
         },
         cancelled,
-        deadline: Deadline::default(),
+        deadline: Deadline::waking(waker),
     }
 }
 

@@ -47,6 +47,11 @@ pub enum WindowError {
 }
 
 /// Assigns records to windows. Shared by the subtasks; called once a record on the task's thread.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not assign records of `{T}` to windows",
+    label = "not a `WindowAssigner<{T}>`",
+    note = "windows are made as `TumblingEventTime::of(1.mins())`, `SlidingEventTime::of(..)`, `SessionEventTime::with_gap(..)`"
+)]
 pub trait WindowAssigner<T>: Send + Sync + 'static {
     /// Appends the windows of a record. `at` is its timestamp, or the clock's for processing time.
     ///

@@ -42,6 +42,10 @@ impl TriggerResult {
 /// them before it is added. Those that only wait for a time are asked by
 /// [`on_contents`](Self::on_contents) when a window gets its first record, and for every record behind
 /// the window's end.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not trigger windows of `{T}`",
+    label = "not a `Trigger<{T}>`"
+)]
 pub trait Trigger<T>: Send + Sync + 'static {
     /// Whether [`on_element`](Self::on_element) is wanted.
     fn sees_elements(&self) -> bool {
