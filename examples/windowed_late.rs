@@ -40,12 +40,12 @@ fn main() -> Result<()> {
     let (put_aside, too_late) = channel();
     late.for_each(move |trade| put_aside.send(trade).unwrap_or_default());
     env.execute("trades")?;
-    let seen: Vec<(i64, u64)> = seen.into_iter().collect();
+    let seen: Vec<(i64, u64)> = seen.try_iter().collect();
     for (minute, cents) in &seen {
         println!("minute {minute}: at most {cents} cents");
     }
     // The straggler of the second minute fires it again; the one of the first is too late for it.
     assert_eq!(seen, [(0, 130), (1, 90), (1, 140), (2, 120)]);
-    assert_eq!(too_late.into_iter().collect::<Vec<_>>(), [trade(999, 5)]);
+    assert_eq!(too_late.try_iter().collect::<Vec<_>>(), [trade(999, 5)]);
     Ok(())
 }
