@@ -1,11 +1,20 @@
-//! [`Buffer`]: the records in memory, in pages, and one entry for each.
+//! [`Buffer`]: the records in memory, in parts of the order, each in pages of its own.
+//!
+//! ```text
+//! prefix --top bits--> part --> its open page, and the full ones before it
+//! ```
+//!
+//! Records start in one part. Where the first of them show that prefixes are spread evenly, as those
+//! of hashed keys are, they are dealt into parts by the top bits of the prefix: a part fits the cache
+//! and is sorted and read there. Elsewhere there is one part for good.
 //!
 //! A record never crosses a page: one that does not fit opens the next page, one longer than a page
 //! gets a page of its own length. So there is no arithmetic over page borders to get wrong
-//! (FLINK-2754), and what is lost is less than a record a page. Entries name records as
-//! `page << 32 | offset`, which grows with the order of arrival.
+//! (FLINK-2754), and what is lost is less than a record a page and half a page a part. Entries are
+//! made when a part is sorted, one part at a time, so that memory for those of the longest part is
+//! enough; they name records as `page << 32 | offset`, which grows with the order of arrival in a part.
 //!
-//! Filled by the sorter; drained, sorted, into a run or into the stream.
+//! Filled by the sorter; drained, part by part, into a run or into the stream.
 
 use crate::account::Account;
 use crate::radix::Entry;
@@ -16,100 +25,156 @@ use crate::{CancelFlag, SortError};
 
 const ENTRY_BYTES: u64 = size_of::<Entry>() as u64;
 
+/// Records that are looked at before the buffer is cut into parts.
+const SAMPLE: usize = 4_096;
+
+/// The share of the sample, one in so many, beyond which one part is too much of the whole.
+const EVEN: usize = 32;
+
 /// Bytes from a record's first to its last that are mostly enough to know which cache lines it is in.
 const SHORT_RECORD: usize = 27;
 
-/// Records in memory. Every page's and every entry's bytes are in use in the account that is passed in.
+/// How a buffer is cut, chosen from the memory.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Cut {
+    /// Bits of the prefix that choose a part; 0 if there is one part for good.
+    pub(crate) bits: u32,
+    /// The length of a page of one part of many.
+    pub(crate) page_bytes: usize,
+}
+
+/// A part of the order.
 #[derive(Debug, Default)]
+struct Part {
+    /// The page being filled; its place in `Buffer::pages` is the last of `pages`, and empty.
+    open: Vec<u8>,
+    records: usize,
+    /// The numbers of its pages, in order of arrival.
+    pages: Vec<usize>,
+}
+
+/// Records in memory. Every page's and every entry's bytes are in use in the account that is passed in.
+#[derive(Debug)]
 pub(crate) struct Buffer {
-    /// Pages that are full, in order of arrival.
-    full: Vec<Vec<u8>>,
-    /// The page being filled; its number is `full.len()`.
-    current: Vec<u8>,
+    /// Full pages of all parts; an open page's place is empty until [`Buffer::seal`].
+    pages: Vec<Vec<u8>>,
+    /// At least one; a power of two of them.
+    parts: Vec<Part>,
     /// Empty pages of the usual length, kept for the next round.
     spare: Vec<Vec<u8>>,
-    entries: Vec<Entry>,
+    /// Records of one part that there is room to make entries of.
+    entries_room: usize,
     page_bytes: usize,
+    /// 63 less the bits that choose a part.
+    shift: u32,
+    /// What is to be done once the sample is there; `None` once it is decided.
+    cut: Option<Cut>,
 }
 
 impl Buffer {
-    pub(crate) fn new(page_bytes: usize) -> Self {
-        Self { page_bytes, ..Self::default() }
+    pub(crate) fn new(page_bytes: usize, cut: Cut) -> Self {
+        Self {
+            pages: Vec::new(),
+            parts: vec![Part::default()],
+            spare: Vec::new(),
+            entries_room: 0,
+            page_bytes,
+            shift: 63,
+            cut: (cut.bits > 0).then_some(cut),
+        }
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.entries.len()
+    /// How many parts there are.
+    pub(crate) fn parts(&self) -> usize {
+        self.parts.len()
+    }
+
+    /// Records in a part.
+    pub(crate) fn len(&self, part: usize) -> usize {
+        self.parts.get(part).map_or(0, |part| part.records)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+        self.parts.iter().all(|part| part.records == 0)
     }
 
-    /// All entries; sorted after [`Buffer::sort`], but for small groups of equal prefix.
+    /// Entries that the account has bytes for.
+    pub(crate) fn entries_room(&self) -> usize {
+        self.entries_room
+    }
+
     #[inline]
-    pub(crate) fn entries(&self) -> &[Entry] {
-        &self.entries
+    fn part(&self, prefix: u64) -> usize {
+        (prefix >> 1 >> self.shift) as usize
     }
 
     /// Whether a record of `bytes` can be appended as things stand.
     #[inline]
-    pub(crate) fn has_room(&self, bytes: usize) -> bool {
-        self.current.capacity() - self.current.len() >= bytes
-            && self.entries.len() < self.entries.capacity()
+    pub(crate) fn has_room(&self, prefix: u64, bytes: usize) -> bool {
+        self.parts.get(self.part(prefix)).is_some_and(|part| {
+            part.open.capacity() - part.open.len() >= bytes && part.records < self.entries_room
+        })
     }
 
     /// Appends a record, for which there is room.
     #[inline]
     pub(crate) fn push(&mut self, prefix: u64, timestamp: i64, key: &[u8], payload: &[u8]) {
-        let at = (self.full.len() as u64) << 32 | self.current.len() as u64;
-        record::append(&mut self.current, timestamp, key, payload);
-        self.entries.push(Entry { prefix, at });
+        let part = self.part(prefix);
+        if let Some(part) = self.parts.get_mut(part) {
+            record::append(&mut part.open, timestamp, key, payload);
+            part.records += 1;
+        }
     }
 
-    /// The page being filled, for a caller that writes a record by itself, then calls
-    /// [`Buffer::record_written`] or [`Buffer::take_tail`].
+    /// Appends an encoded record, for which there is room.
     #[inline]
-    pub(crate) fn page(&mut self) -> &mut Vec<u8> {
-        &mut self.current
-    }
-
-    /// Notes the record from `start` to the end of the current page.
-    #[inline]
-    pub(crate) fn record_written(&mut self, prefix: u64, start: usize) {
-        self.entries.push(Entry { prefix, at: (self.full.len() as u64) << 32 | start as u64 });
-    }
-
-    /// Takes back what was written from `start` on, for it outgrew the page.
-    pub(crate) fn take_tail(&mut self, start: usize, capacity: usize) -> Vec<u8> {
-        let tail = self.current.split_off(start);
-        self.current.shrink_to(capacity);
-        tail
+    pub(crate) fn push_encoded(&mut self, prefix: u64, record: &[u8]) {
+        let part = self.part(prefix);
+        if let Some(part) = self.parts.get_mut(part) {
+            part.open.extend_from_slice(record);
+            part.records += 1;
+        }
     }
 
     /// Makes room for a record of `bytes`; false if the account refuses and records must go first.
-    pub(crate) fn grow(&mut self, bytes: usize, account: &mut Account) -> bool {
-        self.grow_entries(account) && self.grow_pages(bytes, account)
+    pub(crate) fn grow(
+        &mut self,
+        prefix: u64,
+        bytes: usize,
+        rules: &Rules,
+        account: &mut Account,
+    ) -> bool {
+        if self.cut.is_some() && self.len(0) >= SAMPLE {
+            self.deal(rules, account);
+        }
+        let part = self.part(prefix);
+        self.grow_entries(part, account) && self.grow_pages(part, bytes, account)
     }
 
     /// Makes room for one record of `bytes` whatever the account says.
-    pub(crate) fn grow_beyond(&mut self, bytes: usize, account: &mut Account) {
-        if self.entries.len() == self.entries.capacity() {
+    pub(crate) fn grow_beyond(&mut self, prefix: u64, bytes: usize, account: &mut Account) {
+        let part = self.part(prefix);
+        if self.len(part) >= self.entries_room {
             account.take_beyond(ENTRY_BYTES);
-            self.entries.reserve_exact(1);
+            self.entries_room += 1;
         }
-        if self.current.capacity() - self.current.len() < bytes {
+        if !self.fits(part, bytes) {
             account.take_beyond(bytes as u64);
-            self.next_page(Vec::with_capacity(bytes));
+            self.next_page(part, Vec::with_capacity(bytes));
         }
     }
 
-    fn grow_entries(&mut self, account: &mut Account) -> bool {
-        if self.entries.len() < self.entries.capacity() {
+    fn fits(&self, part: usize, bytes: usize) -> bool {
+        self.parts.get(part).is_some_and(|part| part.open.capacity() - part.open.len() >= bytes)
+    }
+
+    fn grow_entries(&mut self, part: usize, account: &mut Account) -> bool {
+        let records = self.len(part);
+        if records < self.entries_room {
             return true;
         }
-        // An eighth more, so that copying entries costs a constant for each; small steps at first,
-        // and down to one where memory is short.
-        let mut more = (self.entries.len() / 8).max(self.page_bytes / 16).max(1);
+        // An eighth more; small steps at first, and down to one where memory is short.
+        let mut more = (records / 8).max((self.page_bytes / 16).min(SAMPLE)).max(1);
         while !account.take(more as u64 * ENTRY_BYTES) {
             // Pages that an earlier round of longer records left make way for entries.
             if let Some(page) = self.spare.pop() {
@@ -120,49 +185,126 @@ impl Buffer {
                 more /= 2;
             }
         }
-        self.entries.reserve_exact(more);
+        self.entries_room += more;
         true
     }
 
-    fn grow_pages(&mut self, bytes: usize, account: &mut Account) -> bool {
-        if self.current.capacity() - self.current.len() >= bytes {
+    fn grow_pages(&mut self, part: usize, bytes: usize, account: &mut Account) -> bool {
+        if self.fits(part, bytes) {
             return true;
         }
         if bytes <= self.page_bytes
             && let Some(page) = self.spare.pop()
         {
-            self.next_page(page);
+            self.next_page(part, page);
             return true;
         }
         let wanted = bytes.max(self.page_bytes);
         for capacity in [wanted, bytes] {
             if account.take(capacity as u64) {
-                self.next_page(Vec::with_capacity(capacity));
+                self.next_page(part, Vec::with_capacity(capacity));
                 return true;
             }
         }
         false
     }
 
-    fn next_page(&mut self, page: Vec<u8>) {
-        let last = std::mem::replace(&mut self.current, page);
-        // A page of no capacity is the one before the first.
-        if last.capacity() > 0 {
-            self.full.push(last);
+    fn next_page(&mut self, part: usize, page: Vec<u8>) {
+        let Some(part) = self.parts.get_mut(part) else { return };
+        let last = std::mem::replace(&mut part.open, page);
+        if let Some(place) = part.pages.last().and_then(|number| self.pages.get_mut(*number)) {
+            *place = last;
+        }
+        part.pages.push(self.pages.len());
+        self.pages.push(Vec::new());
+    }
+
+    /// Puts open pages to their places, before parts are sorted; nothing is pushed after that.
+    pub(crate) fn seal(&mut self) {
+        for part in &mut self.parts {
+            let open = std::mem::take(&mut part.open);
+            if let Some(place) = part.pages.last().and_then(|number| self.pages.get_mut(*number))
+                && open.capacity() > 0
+            {
+                *place = open;
+            }
         }
     }
 
-    /// Sorts the entries by prefix, large groups of one prefix in full; the small ones are left to
-    /// [`crate::window`]. Gives the number of whole keys that were looked at.
-    pub(crate) fn sort(
-        &mut self,
+    /// Opens the last page of each part again.
+    fn unseal(&mut self) {
+        for part in &mut self.parts {
+            if let Some(place) = part.pages.last().and_then(|number| self.pages.get_mut(*number)) {
+                part.open = std::mem::take(place);
+            }
+        }
+    }
+
+    /// Deals the records of the one part into many, if they are spread evenly and memory is there.
+    #[cold]
+    fn deal(&mut self, rules: &Rules, account: &mut Account) {
+        let Some(Cut { bits, page_bytes }) = self.cut.take() else { return };
+        self.seal();
+        let shift = 63 - bits;
+        let mut sizes = vec![(0_usize, 0_usize); 1 << bits];
+        self.for_each_of(0, rules, |prefix, _, record| {
+            if let Some(size) = sizes.get_mut((prefix >> 1 >> shift) as usize) {
+                *size = (size.0 + 1, size.1 + record.len());
+            }
+        });
+        let most = self.len(0) / EVEN;
+        let is_even = sizes.iter().all(|size| size.0 <= most && size.1 <= page_bytes);
+        if !is_even || !account.take((page_bytes as u64) << bits) {
+            self.unseal();
+            return;
+        }
+        let mut dealt = Self::new(page_bytes, Cut::default());
+        dealt.parts = (0..1 << bits).map(|_| Part::default()).collect();
+        (dealt.shift, dealt.entries_room) = (shift, self.entries_room);
+        for part in 0..dealt.parts.len() {
+            dealt.next_page(part, Vec::with_capacity(page_bytes));
+        }
+        self.for_each_of(0, rules, |prefix, _, record| dealt.push_encoded(prefix, record));
+        let last = std::mem::replace(self, dealt);
+        let pages = last.pages.iter().chain(&last.spare);
+        account.give(pages.map(|page| page.capacity() as u64).sum());
+    }
+
+    /// Calls `each` for the records of a sealed part, in order of arrival: prefix, place, bytes.
+    fn for_each_of(&self, part: usize, rules: &Rules, mut each: impl FnMut(u64, u64, &[u8])) {
+        let numbers = self.parts.get(part).map_or(&[][..], |part| &part.pages);
+        for number in numbers {
+            let mut rest = self.pages.get(*number).map_or(&[][..], Vec::as_slice);
+            let length = rest.len();
+            while let Some(layout) = record::parse(rest) {
+                let (record, tail) = rest.split_at(layout.end);
+                let key = record.get(layout.key_at..layout.payload_at).unwrap_or_default();
+                let offset = length - rest.len();
+                each(rules.prefix(key), (*number as u64) << 32 | offset as u64, record);
+                rest = tail;
+            }
+        }
+    }
+
+    /// Makes the entries of a sealed part and sorts them by prefix, large groups of one prefix in
+    /// full; the small ones are left to [`crate::window`]. Gives the number of whole keys that were
+    /// looked at.
+    ///
+    /// # Errors
+    ///
+    /// [`SortError::Cancelled`].
+    pub(crate) fn sort_part(
+        &self,
+        part: usize,
+        entries: &mut Vec<Entry>,
         rules: &Rules,
         cancel: Option<&CancelFlag>,
     ) -> Result<u64, SortError> {
-        let mut entries = std::mem::take(&mut self.entries);
-        let deep = sort_groups_beyond(LARGE, &mut entries, self, rules, cancel);
-        self.entries = entries;
-        deep
+        entries.clear();
+        // Never more than there is room for in the account: the parts before were no longer.
+        entries.reserve_exact(self.len(part));
+        self.for_each_of(part, rules, |prefix, at, _| entries.push(Entry { prefix, at }));
+        sort_groups_beyond(LARGE, entries, self, rules, cancel)
     }
 
     /// The bytes from a record's first on; the page's rest, records of later arrival included.
@@ -170,8 +312,7 @@ impl Buffer {
     pub(crate) fn bytes_at(&self, at: u64) -> &[u8] {
         let page = (at >> 32) as usize;
         let offset = (at & 0xffff_ffff) as usize;
-        let page = self.full.get(page).unwrap_or(&self.current);
-        page.get(offset..).unwrap_or_default()
+        self.pages.get(page).and_then(|page| page.get(offset..)).unwrap_or_default()
     }
 
     #[inline]
@@ -190,27 +331,29 @@ impl Buffer {
         })
     }
 
-    /// Forgets all records; keeps usual pages, and entries' memory, for the next ones.
+    /// Forgets all records; keeps usual pages, and the room for entries, for the next ones.
     pub(crate) fn clear(&mut self, account: &mut Account) {
-        let usual = self.page_bytes;
-        let current = std::mem::take(&mut self.current);
-        for mut page in self.full.drain(..).chain([current]) {
-            if page.capacity() == usual {
+        self.seal();
+        for mut page in self.pages.drain(..) {
+            if page.capacity() == self.page_bytes {
                 page.clear();
                 self.spare.push(page);
             } else {
                 account.give(page.capacity() as u64);
             }
         }
-        self.entries.clear();
+        for part in &mut self.parts {
+            part.pages.clear();
+            part.records = 0;
+        }
     }
 
     /// Drops everything and gives its bytes back to the account.
     pub(crate) fn release(&mut self, account: &mut Account) {
         self.clear(account);
         let pages = self.spare.drain(..).map(|page| page.capacity() as u64).sum::<u64>();
-        let entries = std::mem::take(&mut self.entries);
-        account.give(pages + entries.capacity() as u64 * ENTRY_BYTES);
+        let entries = std::mem::take(&mut self.entries_room);
+        account.give(pages + entries as u64 * ENTRY_BYTES);
     }
 }
 

@@ -7,13 +7,17 @@
 use std::sync::Arc;
 
 use crate::buffer::Buffer;
+use crate::in_memory::{Held, InMemory};
 use crate::merge::Merge;
 use crate::passes::{Pass, reduce};
 use crate::run::Run;
 use crate::spiller::Spiller;
-use crate::stream::{Held, Source};
+use crate::stream::Source;
 use crate::window::Window;
 use crate::{SortError, SortStats, SortedStream, SorterOptions, ranges, record};
+
+/// A longer record does not leave its memory behind in the sorter.
+const SCRATCH: usize = 1 << 10;
 
 /// Sorts records by (key bytes, timestamp, arrival) within a budget.
 ///
@@ -49,10 +53,9 @@ pub struct ExternalSorter {
     spiller: Spiller,
     buffer: Buffer,
     runs: Vec<Run>,
-    /// The room that [`ExternalSorter::push_with`] sees to before it knows a record's length: the
-    /// longest so far, at most a quarter of a page.
-    usual_record: usize,
-    page_bytes: usize,
+    /// The record that [`ExternalSorter::push_with`] is given, until its key says where it goes. One
+    /// record, and nothing between two calls but capacity up to [`SCRATCH`].
+    scratch: Vec<u8>,
     has_failed: bool,
 }
 
@@ -61,12 +64,12 @@ impl ExternalSorter {
     #[must_use]
     pub fn new(options: SorterOptions) -> Self {
         let page_bytes = usize::try_from(options.page_bytes()).unwrap_or(usize::MAX);
+        let cut = options.cut();
         Self {
             spiller: Spiller::new(options),
-            buffer: Buffer::new(page_bytes),
+            buffer: Buffer::new(page_bytes, cut),
             runs: Vec::new(),
-            usual_record: page_bytes.min(64),
-            page_bytes,
+            scratch: Vec::new(),
             has_failed: false,
         }
     }
@@ -80,17 +83,17 @@ impl ExternalSorter {
     #[inline]
     pub fn push(&mut self, key: &[u8], timestamp: i64, payload: &[u8]) -> Result<(), SortError> {
         let bytes = record::encoded_len(timestamp, key.len(), payload.len())?;
-        if !self.buffer.has_room(bytes) {
-            self.make_room(bytes)?;
+        let prefix = self.spiller.rules.prefix(key);
+        if !self.buffer.has_room(prefix, bytes) {
+            self.make_room(prefix, bytes)?;
         }
         self.spiller.stats.records += 1;
         self.spiller.stats.bytes_in += (key.len() + payload.len()) as u64;
-        let prefix = self.spiller.rules.prefix(key);
         self.buffer.push(prefix, timestamp, key, payload);
         Ok(())
     }
 
-    /// Adds a record whose key and payload the caller appends to the sorter's own page.
+    /// Adds a record whose key and payload the caller appends to memory of the sorter.
     ///
     /// # Errors
     ///
@@ -106,28 +109,27 @@ impl ExternalSorter {
         write_key: impl FnOnce(&mut Vec<u8>),
         write_payload: impl FnOnce(&mut Vec<u8>),
     ) -> Result<(), SortError> {
-        // Room for a usual record; a longer one grows the page, and is moved out of it below.
-        if !self.buffer.has_room(self.usual_record) {
-            self.make_room(self.usual_record)?;
-        }
-        let page = self.buffer.page();
-        let (start, capacity) = (page.len(), page.capacity());
-        record::append_head(page, timestamp, 0, 0);
-        let key_at = page.len();
-        write_key(page);
-        let payload_at = page.len();
-        write_payload(page);
-        let end = page.len();
-        assert!(key_at <= payload_at && payload_at <= end, "a closure took bytes of other records");
+        let scratch = &mut self.scratch;
+        scratch.clear();
+        record::append_head(scratch, timestamp, 0, 0);
+        let key_at = scratch.len();
+        write_key(scratch);
+        let payload_at = scratch.len();
+        write_payload(scratch);
+        let end = scratch.len();
+        assert!(key_at <= payload_at && payload_at <= end, "a closure took bytes of another");
         let (key, payload) = (payload_at - key_at, end - payload_at);
-        if page.capacity() > capacity || !record::is_narrow(key, payload) {
-            return self.move_out(start, capacity, timestamp, key_at - start, key);
+        if end > SCRATCH || !record::is_narrow(key, payload) {
+            return self.push_long(timestamp, key_at, payload_at);
         }
-        record::set_lengths(page, start, timestamp, key, payload);
-        let prefix = self.spiller.rules.prefix(&page[key_at..payload_at]);
+        record::set_lengths(scratch, 0, timestamp, key, payload);
+        let prefix = self.spiller.rules.prefix(&scratch[key_at..payload_at]);
+        if !self.buffer.has_room(prefix, end) {
+            self.make_room(prefix, end)?;
+        }
         self.spiller.stats.records += 1;
         self.spiller.stats.bytes_in += (key + payload) as u64;
-        self.buffer.record_written(prefix, start);
+        self.buffer.push_encoded(prefix, &self.scratch);
         Ok(())
     }
 
@@ -147,9 +149,9 @@ impl ExternalSorter {
     /// [`SortError`] if runs cannot be written or merged, or the sorter is cancelled.
     pub fn finish(mut self) -> Result<SortedStream, SortError> {
         if self.sort_or_reduce()? {
-            let count = self.buffer.len();
+            let parts = 0..self.buffer.parts();
             let held = Held { buffer: self.buffer, _account: None };
-            let source = Source::memory(Arc::new(held), 0..count);
+            let source = Source::Memory(InMemory::parts(Arc::new(held), parts));
             return Ok(SortedStream::new(self.spiller, source));
         }
         let merge = Merge::open(self.runs, &mut self.spiller)?;
@@ -169,19 +171,18 @@ impl ExternalSorter {
     /// As [`ExternalSorter::finish`].
     pub fn finish_ranges(mut self, ways: usize) -> Result<Vec<SortedStream>, SortError> {
         if self.sort_or_reduce()? {
-            return Ok(ranges::of_buffer(self.buffer, self.spiller, ways));
+            return ranges::of_buffer(self.buffer, self.spiller, ways);
         }
         ranges::of_runs(self.runs, self.spiller, ways)
     }
 
-    /// Sorts the buffer and answers true, or, if there are runs, brings them down to what one merge
+    /// Seals the buffer and answers true, or, if there are runs, brings them down to what one merge
     /// can read.
     fn sort_or_reduce(&mut self) -> Result<bool, SortError> {
         self.check_usable()?;
         self.spiller.check_cancel()?;
         if self.runs.is_empty() {
-            let deep = self.buffer.sort(&self.spiller.rules, self.spiller.cancel())?;
-            self.spiller.stats.deep_comparisons += deep;
+            self.buffer.seal();
             return Ok(true);
         }
         self.spill()?;
@@ -193,37 +194,39 @@ impl ExternalSorter {
     }
 
     #[cold]
-    fn make_room(&mut self, bytes: usize) -> Result<(), SortError> {
+    fn make_room(&mut self, prefix: u64, bytes: usize) -> Result<(), SortError> {
         self.check_usable()?;
         self.spiller.check_cancel()?;
-        if self.buffer.grow(bytes, &mut self.spiller.account) {
+        if self.grow(prefix, bytes) {
             return Ok(());
         }
         self.spill()?;
-        if !self.buffer.grow(bytes, &mut self.spiller.account) {
-            self.buffer.grow_beyond(bytes, &mut self.spiller.account);
+        if !self.grow(prefix, bytes) {
+            self.buffer.grow_beyond(prefix, bytes, &mut self.spiller.account);
         }
         Ok(())
+    }
+
+    fn grow(&mut self, prefix: u64, bytes: usize) -> bool {
+        let Spiller { rules, account, .. } = &mut self.spiller;
+        self.buffer.grow(prefix, bytes, rules, account)
     }
 
     fn check_usable(&self) -> Result<(), SortError> {
         if self.has_failed { Err(SortError::Failed) } else { Ok(()) }
     }
 
-    /// A record outgrew its page, or needs the wide form: it goes in again as a whole.
+    /// Adds a record that is long, or needs the wide form, from where it was written.
     #[cold]
-    fn move_out(
+    fn push_long(
         &mut self,
-        start: usize,
-        capacity: usize,
         timestamp: i64,
         key_at: usize,
-        key: usize,
+        payload_at: usize,
     ) -> Result<(), SortError> {
-        let tail = self.buffer.take_tail(start, capacity);
-        self.usual_record = self.usual_record.max(tail.len()).min(self.page_bytes.div_ceil(4));
-        let (key, payload) = tail.get(key_at..).unwrap_or_default().split_at(key);
-        self.push(key, timestamp, payload)
+        let scratch = std::mem::take(&mut self.scratch);
+        let (head_and_key, payload) = scratch.split_at(payload_at);
+        self.push(head_and_key.get(key_at..).unwrap_or_default(), timestamp, payload)
     }
 
     /// Writes the buffer as a run, if it holds records. A failed spill drops everything.
@@ -249,17 +252,23 @@ impl ExternalSorter {
     }
 
     fn write_run(&mut self) -> Result<Run, SortError> {
-        let deep = self.buffer.sort(&self.spiller.rules, self.spiller.cancel())?;
-        self.spiller.stats.deep_comparisons += deep;
+        self.buffer.seal();
         let mut writer = self.spiller.create_run()?;
         let mut window = Window::new();
-        let mut next = 0;
-        while next < self.buffer.len() {
-            next = window.fill(&self.buffer, next, self.buffer.len(), &self.spiller.rules);
-            while let Some(at) = window.step() {
-                let bytes = self.buffer.bytes_at(at);
-                let end = record::parse(bytes).unwrap_or_default().end;
-                writer.append(bytes.get(..end).unwrap_or_default(), &mut self.spiller)?;
+        let mut entries = Vec::new();
+        for part in 0..self.buffer.parts() {
+            let rules = self.spiller.rules;
+            let cancel = self.spiller.cancel();
+            let deep = self.buffer.sort_part(part, &mut entries, &rules, cancel)?;
+            self.spiller.stats.deep_comparisons += deep;
+            let mut next = 0;
+            while next < entries.len() {
+                next = window.fill(&self.buffer, &entries, next, entries.len(), &rules);
+                while let Some(at) = window.step() {
+                    let bytes = self.buffer.bytes_at(at);
+                    let end = record::parse(bytes).unwrap_or_default().end;
+                    writer.append(bytes.get(..end).unwrap_or_default(), &mut self.spiller)?;
+                }
             }
         }
         self.spiller.stats.deep_comparisons += window.deep;

@@ -3,7 +3,7 @@
 //! ```text
 //! options, rules       what is asked, and the one order
 //!
-//! ExternalSorter --> buffer --> sorting, radix, window --> SortedStream --> Groups
+//! ExternalSorter --> buffer (sorting, radix, window) -- in_memory --> SortedStream --> Groups
 //!      |               |                                 ^
 //!      |               v when the memory refuses         |
 //!      |          spiller, run (record, block) --> run_reader, merge (passes before)
@@ -59,6 +59,7 @@ mod error;
 mod external;
 mod fuzzing;
 mod grouped;
+mod in_memory;
 mod merge;
 mod options;
 mod passes;

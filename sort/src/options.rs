@@ -10,11 +10,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use element::{MemoryBudget, SpillStore};
 
+use crate::buffer::Cut;
+
 /// Blocks are not made larger than this, whatever the budget.
 const LARGEST_BLOCK: u64 = 128 << 10;
 
 /// Pages are not made larger than this, whatever the budget.
 const LARGEST_PAGE: u64 = 1 << 20;
+
+/// The same where there are many parts.
+const LARGEST_PART_PAGE: u64 = 64 << 10;
+
+const CUT_INTO_64: u64 = 4 << 20;
+const CUT_INTO_256: u64 = 32 << 20;
+const CUT_INTO_512: u64 = 128 << 20;
 
 /// The direction of the keys. Equal keys come by ascending timestamp and arrival in both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -215,6 +224,19 @@ impl SorterOptions {
             // What does not pack grows by a tenth before that shows.
             BlockCompression::Lz4 => raw * 2 + raw / 8,
         }
+    }
+
+    /// How records in memory are cut into parts: a part fits the second-level cache where the memory
+    /// is not large, and the first pages of all parts take a sixteenth of the memory.
+    pub(crate) fn cut(&self) -> Cut {
+        let bits = match self.memory() {
+            CUT_INTO_512.. => 9,
+            CUT_INTO_256.. => 8,
+            CUT_INTO_64.. => 6,
+            _ => return Cut::default(),
+        };
+        let page_bytes = (self.memory() >> (bits + 4)).min(LARGEST_PART_PAGE);
+        Cut { bits, page_bytes: page_bytes as usize }
     }
 
     /// Bytes of a page of records: a sixteenth of the memory, so that the last page wastes little.

@@ -9,17 +9,54 @@ use std::sync::Arc;
 
 use crate::account::Account;
 use crate::buffer::Buffer;
+use crate::in_memory::{Held, InMemory};
 use crate::merge::Merge;
+use crate::radix::Entry;
 use crate::run::Run;
 use crate::run_reader::PrefixRange;
 use crate::spiller::Spiller;
-use crate::stream::{Held, Source};
+use crate::stream::Source;
 use crate::{SortError, SortedStream};
 
-/// Cuts a sorted buffer into at most `ways` parts.
-pub(crate) fn of_buffer(buffer: Buffer, mut spiller: Spiller, ways: usize) -> Vec<SortedStream> {
-    let count = buffer.len();
-    let prefix_at = |index: usize| buffer.entries().get(index).map(|entry| entry.prefix);
+/// Cuts a sealed buffer into at most `ways` parts.
+pub(crate) fn of_buffer(
+    buffer: Buffer,
+    mut spiller: Spiller,
+    ways: usize,
+) -> Result<Vec<SortedStream>, SortError> {
+    let mut entries = Vec::new();
+    let cuts = if buffer.parts() > 1 {
+        cut_between_parts(&buffer, ways, &mut spiller)
+    } else {
+        let deep = buffer.sort_part(0, &mut entries, &spiller.rules, spiller.cancel())?;
+        spiller.stats.deep_comparisons += deep;
+        cut_within_part(&entries, ways)
+    };
+    let (has_parts, entries) = (buffer.parts() > 1, Arc::new(entries));
+    // The loan ends with the last part; a part by itself holds nothing.
+    spiller.stats = spiller.stats();
+    let none = Account::new(&spiller.options.budget, 0, 0);
+    let account = std::mem::replace(&mut spiller.account, none);
+    let held = Arc::new(Held { buffer, _account: Some(account) });
+    let ways = cuts.len().saturating_sub(1);
+    let mut streams: Vec<SortedStream> = Vec::new();
+    for part in cuts.windows(2) {
+        let &[start, end] = part else { continue };
+        let held = Arc::clone(&held);
+        let source = if has_parts {
+            InMemory::parts(held, start..end)
+        } else {
+            InMemory::range(held, Arc::clone(&entries), start..end)
+        };
+        streams.push(SortedStream::new(spiller.share(ways), Source::Memory(source)));
+    }
+    Ok(streams)
+}
+
+/// Ends of `ways` ranges of sorted entries, none of them within one prefix.
+fn cut_within_part(entries: &[Entry], ways: usize) -> Vec<usize> {
+    let count = entries.len();
+    let prefix_at = |index: usize| entries.get(index).map(|entry| entry.prefix);
     let mut cuts = vec![0];
     for way in 1..ways {
         let mut cut = count / ways * way;
@@ -31,19 +68,32 @@ pub(crate) fn of_buffer(buffer: Buffer, mut spiller: Spiller, ways: usize) -> Ve
     }
     cuts.push(count);
     cuts.dedup();
-    // The loan ends with the last part; a part by itself holds nothing.
-    spiller.stats = spiller.stats();
-    let none = Account::new(&spiller.options.budget, 0, 0);
-    let account = std::mem::replace(&mut spiller.account, none);
-    let held = Arc::new(Held { buffer, _account: Some(account) });
-    let mut streams: Vec<SortedStream> = Vec::new();
-    let ways = cuts.len().saturating_sub(1);
-    for part in cuts.windows(2) {
-        let &[start, end] = part else { continue };
-        let source = Source::memory(Arc::clone(&held), start..end);
-        streams.push(SortedStream::new(spiller.share(ways), source));
+    cuts
+}
+
+/// Ends of `ways` ranges of a buffer's parts: fewer if there is no memory for the entries of so many
+/// parts at once.
+fn cut_between_parts(buffer: &Buffer, ways: usize, spiller: &mut Spiller) -> Vec<usize> {
+    let longest = (0..buffer.parts()).map(|part| buffer.len(part)).max().unwrap_or(0);
+    let mut ways = ways.clamp(1, buffer.parts());
+    while ways > 1 {
+        let missing = (longest * ways).saturating_sub(buffer.entries_room());
+        if spiller.account.take_reserved((missing * size_of::<Entry>()) as u64) {
+            break;
+        }
+        ways -= 1;
     }
-    streams
+    let total: usize = (0..buffer.parts()).map(|part| buffer.len(part)).sum();
+    let mut cuts = vec![0];
+    let mut before = 0;
+    for part in 0..buffer.parts() {
+        if before >= total / ways * cuts.len() && cuts.len() < ways && before > 0 {
+            cuts.push(part);
+        }
+        before += buffer.len(part);
+    }
+    cuts.push(buffer.parts());
+    cuts
 }
 
 /// Cuts runs into at most `ways` parts.

@@ -3,14 +3,9 @@
 //! From memory or from a merge of runs, and the reader cannot tell. Bounded work a step: a record,
 //! and at times a block. Dropped at any point, it gives back memory and files.
 
-use std::ops::Range;
-use std::sync::Arc;
-
-use crate::account::Account;
-use crate::buffer::Buffer;
+use crate::in_memory::InMemory;
 use crate::merge::Merge;
 use crate::spiller::Spiller;
-use crate::window::Window;
 use crate::{Groups, SortError, SortStats};
 
 /// One record of a sorted stream, lent until the next is asked for.
@@ -24,18 +19,11 @@ pub struct SortedRecord<'a> {
     pub payload: &'a [u8],
 }
 
-/// A sorted buffer, and its loan where several streams share both.
-#[derive(Debug)]
-pub(crate) struct Held {
-    pub(crate) buffer: Buffer,
-    pub(crate) _account: Option<Account>,
-}
-
 /// Where sorted records come from.
 #[derive(Debug)]
 pub(crate) enum Source {
-    /// A part of a sorted buffer, what is left of it, and where it is now: nothing was spilled.
-    Memory { held: Arc<Held>, left: Range<usize>, window: Box<Window>, at: u64 },
+    /// A buffer or a share of it: nothing was spilled.
+    Memory(InMemory),
     /// Runs, merged while they are read.
     Runs(Merge),
     /// Nothing any more: drained or failed.
@@ -43,14 +31,9 @@ pub(crate) enum Source {
 }
 
 impl Source {
-    /// A part of a sorted buffer.
-    pub(crate) fn memory(held: Arc<Held>, part: Range<usize>) -> Self {
-        Self::Memory { held, left: part, window: Box::new(Window::new()), at: 0 }
-    }
-
     fn deep_comparisons(&self) -> u64 {
         match self {
-            Self::Memory { window, .. } => window.deep,
+            Self::Memory(memory) => memory.deep_comparisons(),
             Self::Runs(merge) => merge.deep_comparisons,
             Self::Ended => 0,
         }
@@ -139,16 +122,7 @@ impl SortedStream {
         }
         self.until_check -= 1;
         let step = match &mut self.source {
-            Source::Memory { held, left, window, at } => {
-                let mut next = window.step();
-                if next.is_none() {
-                    left.start =
-                        window.fill(&held.buffer, left.start, left.end, &self.spiller.rules);
-                    next = window.step();
-                }
-                *at = next.unwrap_or_default();
-                Ok(next.is_some())
-            }
+            Source::Memory(memory) => memory.advance(&self.spiller.rules, self.spiller.cancel()),
             Source::Runs(merge) => merge.advance().map(|record| record.is_some()),
             Source::Ended => return Ok(false),
         };
@@ -170,8 +144,8 @@ impl SortedStream {
     #[inline]
     pub(crate) fn current(&self) -> Option<SortedRecord<'_>> {
         match &self.source {
-            Source::Memory { held, at, .. } => {
-                let bytes = held.buffer.bytes_at(*at);
+            Source::Memory(memory) => {
+                let bytes = memory.bytes();
                 let layout = crate::record::parse(bytes)?;
                 Some(SortedRecord {
                     key: bytes.get(layout.key_at..layout.payload_at)?,

@@ -48,11 +48,12 @@ impl Window {
     pub(crate) fn fill(
         &mut self,
         buffer: &Buffer,
+        entries: &[Entry],
         from: usize,
         until: usize,
         rules: &Rules,
     ) -> usize {
-        let ahead = buffer.entries().get(from..until).unwrap_or_default();
+        let ahead = entries.get(from..until).unwrap_or_default();
         let mut len = ahead.len().min(STEP);
         let last = len.checked_sub(1).and_then(|last| ahead.get(last));
         let rest = ahead.get(len..ahead.len().min(MOST)).unwrap_or_default();
@@ -64,7 +65,7 @@ impl Window {
         // Looked at as a whole first, for most windows hold no group.
         let pairs = ahead.iter().zip(ahead.get(1..len).unwrap_or_default());
         if pairs.fold(false, |found, (a, b)| found | (a.prefix == b.prefix)) {
-            let before = from.checked_sub(1).and_then(|index| buffer.entries().get(index));
+            let before = from.checked_sub(1).and_then(|index| entries.get(index));
             self.order(before.map(|entry| entry.prefix), buffer, rules);
         }
         from + len

@@ -1,0 +1,100 @@
+//! [`InMemory`]: a buffer, or a share of one, read in order.
+//!
+//! Sorts a part of the buffer when it gets there, so that the records are read while they are in the
+//! cache. Several threads may each read a share of one buffer: some of its parts, or, where it is of
+//! one part, a range of that part's entries.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::account::Account;
+use crate::buffer::Buffer;
+use crate::radix::Entry;
+use crate::rules::Rules;
+use crate::window::Window;
+use crate::{CancelFlag, SortError};
+
+/// A sealed buffer, and its loan where several streams share both.
+#[derive(Debug)]
+pub(crate) struct Held {
+    pub(crate) buffer: Buffer,
+    pub(crate) _account: Option<Account>,
+}
+
+/// Starts before the first record.
+#[derive(Debug)]
+pub(crate) struct InMemory {
+    held: Arc<Held>,
+    /// Parts that are not sorted yet.
+    parts: Range<usize>,
+    /// The sorted part; shared only if `parts` is empty from the start.
+    entries: Arc<Vec<Entry>>,
+    /// Entries that the window has not taken yet.
+    left: Range<usize>,
+    window: Box<Window>,
+    /// Where the current record lies.
+    at: u64,
+    deep: u64,
+}
+
+impl InMemory {
+    /// Some parts of a buffer.
+    pub(crate) fn parts(held: Arc<Held>, parts: Range<usize>) -> Self {
+        Self {
+            held,
+            parts,
+            entries: Arc::default(),
+            left: 0..0,
+            window: Box::new(Window::new()),
+            at: 0,
+            deep: 0,
+        }
+    }
+
+    /// A range of the entries of a part that is sorted.
+    pub(crate) fn range(held: Arc<Held>, entries: Arc<Vec<Entry>>, left: Range<usize>) -> Self {
+        Self { entries, left, ..Self::parts(held, 0..0) }
+    }
+
+    /// Goes to the next record; false at the end.
+    #[inline]
+    pub(crate) fn advance(
+        &mut self,
+        rules: &Rules,
+        cancel: Option<&CancelFlag>,
+    ) -> Result<bool, SortError> {
+        loop {
+            if let Some(at) = self.window.step() {
+                self.at = at;
+                return Ok(true);
+            }
+            if !self.refill(rules, cancel)? {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// The bytes from the current record's first on.
+    #[inline]
+    pub(crate) fn bytes(&self) -> &[u8] {
+        self.held.buffer.bytes_at(self.at)
+    }
+
+    /// Whole keys that were looked at.
+    pub(crate) fn deep_comparisons(&self) -> u64 {
+        self.deep + self.window.deep
+    }
+
+    fn refill(&mut self, rules: &Rules, cancel: Option<&CancelFlag>) -> Result<bool, SortError> {
+        let buffer = &self.held.buffer;
+        while self.left.is_empty() {
+            let Some(part) = self.parts.next() else { return Ok(false) };
+            let entries = Arc::make_mut(&mut self.entries);
+            self.deep += buffer.sort_part(part, entries, rules, cancel)?;
+            self.left = 0..entries.len();
+        }
+        let Range { start, end } = self.left;
+        self.left.start = self.window.fill(buffer, &self.entries, start, end, rules);
+        Ok(true)
+    }
+}

@@ -1,0 +1,118 @@
+//! Records that the buffer deals into parts by the top bits of their prefix: the order, the memory
+//! and the counts are those of one part.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod common;
+
+use std::thread;
+
+use common::{Place, Row, drain, expected, mix, rows, sort, sort_with};
+use element::ByteSize;
+use slackwater_sort::{ExternalSorter, NO_TIMESTAMP, Order};
+
+/// The least memory with which records are dealt.
+const DEALS: u64 = 4 << 20;
+
+fn hashed(n: u64, keys: u64) -> Vec<u8> {
+    let key = mix(n) % keys;
+    [mix(key ^ 0x5bd1).to_be_bytes(), key.to_be_bytes()].concat()
+}
+
+#[track_caller]
+fn check(memory: u64, input: &[Row]) -> u64 {
+    let expected = expected(input);
+    let largest = input.iter().map(|row| (row.0.len() + row.2.len()) as u64 + 40).max().unwrap();
+    let mut runs = 0;
+    for sort in [sort, sort_with] {
+        let place = Place::new(memory);
+        let (sorted, stats) = sort(place.options(), input).unwrap();
+        assert!(sorted == expected, "not the standard library's order");
+        assert!(stats.peak_bytes <= memory + largest * (stats.runs + 1), "{stats:?}");
+        assert_eq!(place.budget.peak(), ByteSize(stats.peak_bytes));
+        place.assert_clean();
+        runs = stats.runs;
+    }
+    runs
+}
+
+#[test]
+fn hashed_keys_come_in_order_whether_they_fit_or_not() {
+    for keys in [40, 1_000, 30_000, u64::MAX] {
+        let input = rows(120_000, |n| hashed(n, keys), |n| (mix(!n) % 3) as i64);
+        assert!(check(DEALS, &input) >= 1, "it spills");
+        assert_eq!(check(1 << 25, &input), 0, "it fits");
+    }
+}
+
+#[test]
+fn an_even_sample_may_be_followed_by_anything() {
+    let uniform = |n: u64| n < 5_000;
+    // One key for the rest; keys in descending order; records longer than a page of a part.
+    let one = |n: u64| if uniform(n) { mix(n) } else { 7 }.to_be_bytes().to_vec();
+    check(DEALS, &rows(150_000, one, |_| NO_TIMESTAMP));
+    let falling = |n: u64| if uniform(n) { mix(n) } else { !n }.to_be_bytes().to_vec();
+    check(DEALS, &rows(150_000, falling, |_| 0));
+    let mut long = rows(8_000, |n| hashed(n, u64::MAX), |_| 0);
+    for (n, row) in long.iter_mut().enumerate().skip(5_000).filter(|(n, _)| n % 10 == 0) {
+        row.2 = vec![n as u8; (mix(n as u64) % 20_000) as usize];
+    }
+    check(DEALS, &long);
+}
+
+#[test]
+fn keys_that_are_not_spread_stay_in_one_part() {
+    let words = |n: u64| format!("https://{}", mix(n) % 70_000).into_bytes();
+    check(DEALS, &rows(120_000, words, |_| 0));
+    check(DEALS, &rows(120_000, |n| n.to_be_bytes().to_vec(), |_| 0));
+}
+
+#[test]
+fn descending_order_is_dealt_alike() {
+    let input = rows(20_000, |n| hashed(n, 3_000), |_| 0);
+    let place = Place::new(1 << 25);
+    let (sorted, _) = sort(place.options().with_order(Order::Descending), &input).unwrap();
+    let mut expected = input;
+    expected.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
+    assert!(sorted == expected);
+    place.assert_clean();
+}
+
+#[test]
+fn a_shared_budget_without_room_for_parts_goes_on_in_one() {
+    // What others hold leaves room for the sample, but not for the first pages of all parts.
+    for left in [200_000, 300_000, 400_000, 500_000] {
+        let place = Place::new(DEALS);
+        let others = place.budget.borrow(DEALS - left).unwrap();
+        let input = rows(60_000, |n| hashed(n, u64::MAX), |_| 0);
+        let mut sorter = ExternalSorter::new(place.options());
+        for (key, timestamp, payload) in &input {
+            sorter.push(key, *timestamp, payload).unwrap();
+        }
+        assert!(sorter.stats().runs > 3);
+        assert!(place.budget.peak() <= ByteSize(DEALS + 100), "{:?}", sorter.stats());
+        assert!(drain(sorter.finish().unwrap()).unwrap().0 == expected(&input));
+        drop(others);
+        place.assert_clean();
+    }
+}
+
+#[test]
+fn threads_share_the_parts_and_the_memory() {
+    let input = rows(100_000, |n| hashed(n, 20_000), |_| 0);
+    let place = Place::new(1 << 25);
+    let mut sorter = ExternalSorter::new(place.options());
+    for (key, timestamp, payload) in &input {
+        sorter.push(key, *timestamp, payload).unwrap();
+    }
+    let streams = sorter.finish_ranges(4).unwrap();
+    assert_eq!(streams.len(), 4);
+    let drained: Vec<Vec<Row>> = thread::scope(|scope| {
+        let threads: Vec<_> =
+            streams.into_iter().map(|stream| scope.spawn(|| drain(stream).unwrap().0)).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    assert!(drained.iter().all(|part| part.len() > 20_000), "the parts are about equal");
+    assert!(drained.concat() == expected(&input));
+    place.assert_clean();
+}
