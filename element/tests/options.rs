@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use element::option_table::{
-    CHECKPOINT_INTERVAL, MANAGED_MEMORY, PARALLELISM, RUNTIME_MODE, RuntimeMode,
+    CHECKPOINT_INTERVAL, MANAGED_MEMORY, PARALLELISM, RUNTIME_MODE, RestartStrategy, RuntimeMode,
 };
 use element::{ByteSize, ConfigError, Configuration, OptionValue, all_options};
 
@@ -120,6 +120,10 @@ fn durations_and_sizes_read_with_units_and_read_back() {
     check("12", Some(ByteSize(12)));
     check::<ByteSize>("99999999999t", None);
     check::<Option<Duration>>("none", Some(None));
+    check::<Option<Duration>>("unset", Some(None));
+    check::<Option<RestartStrategy>>("none", Some(Some(RestartStrategy::None)));
+    check::<Option<RestartStrategy>>("unset", Some(None));
+    assert_eq!(<Option<RestartStrategy>>::parse(&None::<RestartStrategy>.format()), Some(None));
     assert_eq!(Duration::parse(&Duration::MAX.format()), Some(Duration::MAX));
 }
 

@@ -14,6 +14,11 @@ pub trait OptionValue: Sized {
 
     /// Writes a value so that [`OptionValue::parse`] reads it.
     fn format(&self) -> String;
+
+    /// Whether `none` is one of the values, so that an optional one without a value is `unset`.
+    fn has_none() -> bool {
+        false
+    }
 }
 
 macro_rules! plain_values {
@@ -44,11 +49,16 @@ impl<T: OptionValue> OptionValue for Option<T> {
     const EXPECTED: &'static str = T::EXPECTED;
 
     fn parse(text: &str) -> Option<Self> {
-        if text.trim() == "none" { Some(None) } else { T::parse(text).map(Some) }
+        match text.trim() {
+            "unset" => Some(None),
+            "none" if !T::has_none() => Some(None),
+            text => T::parse(text).map(Some),
+        }
     }
 
     fn format(&self) -> String {
-        self.as_ref().map_or_else(|| "none".to_owned(), T::format)
+        let unset = if T::has_none() { "unset" } else { "none" };
+        self.as_ref().map_or_else(|| unset.to_owned(), T::format)
     }
 }
 
@@ -123,6 +133,10 @@ macro_rules! named_values {
                     $($text => Some(Self::$variant),)*
                     _ => None,
                 }
+            }
+
+            fn has_none() -> bool {
+                [$($text),*].contains(&"none")
             }
 
             fn format(&self) -> String {
