@@ -15,6 +15,7 @@ fn a_job_with_fewer_slots_than_tasks_finishes() {
         .count()
         .key_by(|(_, count)| *count)
         .count()
+        .rebalance()
         .execute_and_collect()
         .unwrap();
     assert_eq!(counts.sorted(), [(120, 5)]);

@@ -91,7 +91,8 @@ fn a_side_output_is_kept_and_the_main_output_is_unaffected() {
     let (env, calls) = (env(2, 2), Calls::default());
     let tag = SideTag::<u64>::new("thirds");
     let of = tag.clone();
-    let split = doubled(&env, 30, &calls).key_by(|n| *n).process(move || Split(of.clone())).name("split");
+    let split =
+        doubled(&env, 30, &calls).key_by(|n| *n).process(move || Split(of.clone())).name("split");
     let thirds = split.side_output(&tag).cache();
     let expected: Vec<u64> = doubles(30).into_iter().filter(|n| n % 3 == 0).collect();
     assert_eq!(thirds.execute_and_collect().unwrap().sorted(), expected);

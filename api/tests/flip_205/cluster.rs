@@ -16,10 +16,7 @@ use crate::support::*;
 fn fails_behind_its_cache(env: &StreamExecutionEnvironment, calls: &Calls) -> JobError {
     env.set(&options::RESTART_STRATEGY, Some(options::RestartStrategy::None));
     let cached = doubled(env, 500, calls).cache();
-    cached
-        .key_by(|n| n % 2)
-        .count()
-        .try_for_each(|_| Err(slackwater::Error::msg("no more")));
+    cached.key_by(|n| n % 2).count().try_for_each(|_| Err(slackwater::Error::msg("no more")));
     let error = env.execute("fails").unwrap_err();
     assert!(!cached.is_cached());
     let failed = calls.get();
@@ -204,11 +201,7 @@ struct Elsewhere {
 impl Elsewhere {
     fn below(directory: &std::path::Path, survives: bool) -> Self {
         let store = Arc::new(DirectoryStore::new(directory));
-        Self {
-            inner: Arc::new(FileShuffle::new(store)),
-            survives,
-            stubborn: None,
-        }
+        Self { inner: Arc::new(FileShuffle::new(store)), survives, stubborn: None }
     }
 }
 
@@ -267,9 +260,11 @@ fn a_cache_apart_from_its_workers_outlives_them() {
     assert!(read.report().cache("doubled").unwrap().is_hit());
     assert_eq!(read.sorted(), doubles(600));
     assert_eq!(calls.get(), 600);
-    let files: Vec<_> = std::fs::read_dir(directory.path()).unwrap().collect();
+    let files = std::fs::read_dir(directory.path()).unwrap().map(|file| file.unwrap().path());
+    let files: Vec<_> = files.collect();
     assert_eq!(files.len(), 6);
-    std::fs::remove_file(files[0].as_ref().unwrap().path()).unwrap();
+    let data = files.iter().find(|file| file.extension().is_some_and(|end| end == "data"));
+    std::fs::remove_file(data.unwrap()).unwrap();
     let again = cached.execute_and_collect().unwrap();
     assert_recomputed(&again, "doubled", "is lost");
     assert_eq!(again.sorted(), doubles(600));
@@ -282,8 +277,7 @@ fn a_cache_apart_from_its_workers_outlives_them() {
 #[test]
 fn a_failing_deletion_at_closing_does_not_keep_the_others() {
     let directory = tempfile::tempdir().unwrap();
-    let service =
-        Elsewhere { stubborn: Some(1), ..Elsewhere::below(directory.path(), true) };
+    let service = Elsewhere { stubborn: Some(1), ..Elsewhere::below(directory.path(), true) };
     let env = elsewhere(service, 1);
     let calls = Calls::default();
     for name in ["one", "two"] {

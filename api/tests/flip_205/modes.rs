@@ -1,8 +1,8 @@
 //! Caches and the mode of the job: made in batch alone, read in every mode (decision D1).
 
+use slackwater::CacheOutcome;
 use slackwater::options::{BatchShuffleMode, CacheOutsideBatch, RuntimeMode};
 use slackwater::prelude::*;
-use slackwater::CacheOutcome;
 
 use crate::support::*;
 

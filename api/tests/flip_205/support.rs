@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use slackwater::prelude::*;
-use slackwater::{CachedDataStream, CacheOutcome, Collected, DataSetId};
+use slackwater::{CacheOutcome, CachedDataStream, Collected, DataSetId};
 
 /// How often a function has been called.
 #[derive(Clone, Default)]
@@ -51,7 +51,12 @@ pub fn doubles(count: u64) -> Vec<u64> {
 /// What became of a cached stream in the job that collected something.
 #[track_caller]
 pub fn outcome<T>(collected: &Collected<T>, name: &str) -> CacheOutcome {
-    collected.report().cache(name).unwrap_or_else(|| panic!("`{name}` in the report")).outcome.clone()
+    collected
+        .report()
+        .cache(name)
+        .unwrap_or_else(|| panic!("`{name}` in the report"))
+        .outcome
+        .clone()
 }
 
 #[track_caller]
