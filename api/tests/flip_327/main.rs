@@ -2,6 +2,7 @@
 
 mod cases;
 mod inputs;
+mod kill;
 mod recovery;
 mod savepoints;
 mod support;

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use element::{Batch, Control, RecordAttributes, Timestamp, option_table};
+use element::{Batch, ConfigError, Control, RecordAttributes, Timestamp, option_table};
 use graph::ResolvedMode;
 
 use super::Operator;
@@ -147,6 +147,13 @@ impl<T: Send + 'static> Timestamps<T> {
         context: &Arc<OperatorContext>,
     ) -> Result<Self, TaskError> {
         let threshold = context.task.config.get(&option_table::BACKLOG_WATERMARK_LAG)?;
+        if threshold.is_some_and(|threshold| threshold.is_zero()) {
+            return Err(ConfigError::Refused {
+                key: option_table::BACKLOG_WATERMARK_LAG.key.to_owned(),
+                reason: "0 is no threshold: leave the option out for none".to_owned(),
+            }
+            .into());
+        }
         let batch = context.task.mode == ResolvedMode::Batch;
         // In batch mode the user's generator is not asked: nothing is late there (T5).
         let generator = strategy.generator.as_ref().filter(|_| !batch).map(|make| make());

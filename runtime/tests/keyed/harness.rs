@@ -37,6 +37,12 @@ pub(crate) enum Seen<O> {
 /// The list behind an operator.
 pub(crate) struct List<O>(Arc<Mutex<Vec<Seen<O>>>>);
 
+impl<O> List<O> {
+    pub(crate) fn over(seen: &Arc<Mutex<Vec<Seen<O>>>>) -> Self {
+        Self(Arc::clone(seen))
+    }
+}
+
 impl<O: Send> Output<O> for List<O> {
     fn batch(&mut self, batch: Batch<O>) -> Result<(), TaskError> {
         let records = batch.into_records();
@@ -117,12 +123,15 @@ pub(crate) struct Harness<F: KeyedFunction<u32, Row, O>, O> {
 
 impl<F: KeyedFunction<u32, Row, O>, O: Send + Clone> Harness<F, O> {
     pub(crate) fn new(setting: Setting, function: F) -> Self {
+        Self::with_config(setting, Configuration::new(), function)
+    }
+
+    pub(crate) fn with_config(setting: Setting, mut config: Configuration, function: F) -> Self {
         let clock = ManualClock::at(Timestamp::from_millis(1_000));
         let directory = tempfile::tempdir().unwrap();
         let spill = Arc::new(MemoryStore::default());
         let checkpoints: Arc<dyn SpillStore> = Arc::new(MemoryStore::default());
         let (sender, events) = crossbeam_channel::unbounded();
-        let mut config = Configuration::new();
         config.set(&option_table::STATE_BACKEND, setting.state);
         config.set(&option_table::STATE_CACHE_ENTRIES, setting.cache);
         let (attempt, vertex, subtask) = (Attempt(0), VertexId(0), SubtaskIndex(0));
