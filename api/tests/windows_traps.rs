@@ -433,3 +433,41 @@ fn windows_that_make_no_sense_are_refused_when_they_are_opened() {
         assert!(text.contains(what), "{text}");
     }
 }
+
+/// tW11: taking a hundred thousand timers of one key back ends soon; with a search for each it would not.
+#[test]
+fn many_timers_of_a_key_are_deleted_one_by_one() {
+    use state::{TimerKind, TimerService};
+    let mut timers = TimerService::new();
+    let hash = element::KeyHash(7);
+    for at in 0..100_000 {
+        timers.register(TimerKind::EventTime, Timestamp(at), hash, b"key", b"");
+    }
+    for at in (0..100_000).rev() {
+        assert!(timers.delete(TimerKind::EventTime, Timestamp(at), hash, b"key", b""));
+    }
+    assert!(timers.is_empty());
+}
+
+/// E1: a window of the whole stream comes out once a key, at the end of the input and not before,
+/// whether there are watermarks or not.
+#[test]
+fn an_end_of_stream_window_emits_once_a_key_at_the_end() {
+    for watermarks in [false, true] {
+        let mut harness = open(&settings(slackwater::EndOfStreamWindows, None, 0));
+        for value in 1..4 {
+            push(&mut harness, value, value * 10);
+            harness.push((2, value), None).unwrap();
+            if watermarks {
+                assert_eq!(watermark(&mut harness, 1_000 * value), []);
+            }
+        }
+        assert_eq!(harness.output(), []);
+        harness.end().unwrap();
+        let mut fired: Vec<_> = harness.output();
+        fired.sort();
+        let of_key = |key| (key, i64::MIN, i64::MAX, vec![1, 2, 3]);
+        assert_eq!(fired, [of_key(1), of_key(2)]);
+        assert_eq!(harness.timers(), 0);
+    }
+}

@@ -288,6 +288,10 @@ where
 
     fn forward(&mut self, signal: Signal, out: &mut dyn Output<O>) -> Result<(), TaskError> {
         self.parts.flush_outputs(out)?;
+        if signal == Signal::Stream(Control::EndOfInput) {
+            // A job without checkpoints reports what its state has cost too.
+            self.context.metrics.set_state(self.parts.backend.counters());
+        }
         self.parts.side.signal(signal)?;
         out.signal(signal)
     }

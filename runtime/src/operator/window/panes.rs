@@ -29,7 +29,7 @@ use state::{KeyedStateBackend, StateAccess, Timer, TimerKind, ValueState};
 
 use super::LATE_RECORDS;
 use super::assigner::{Aligned, WindowAssigner, WindowError};
-use super::bounds::{Window, clamp};
+use super::bounds::Window;
 use crate::operator::aggregate::Aggregator;
 use crate::operator::function::{KeyedFunction, NoFold};
 use crate::operator::keyed_context::KeyedContext;
@@ -235,8 +235,8 @@ where
             let open = self.aligned.first_ending_behind(i128::from(watermark.0) + 1);
             self.register(self.aligned.first_ending_behind(pane).max(open), context);
         }
-        if clamp(pane) <= watermark {
-            // The pane may be part of what windows have taken in already.
+        if self.aligned.next_pane(pane) <= i128::from(watermark.0) + 1 {
+            // A window that ends with the pane may have fired, and then has taken it in.
             self.progress.update(context, |held| match held {
                 Some(progress) => progress.0 = None,
                 None => *held = Some((None, pane, pane, pane, None)),
