@@ -18,6 +18,7 @@ pub use wiring::{PartitionLocation, Place, TaskDeployment, wire};
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crossbeam_channel::Receiver;
@@ -89,6 +90,8 @@ pub struct Task {
     /// The savepoint behind which nothing is read; the task ends when it is complete.
     stopping: Option<CheckpointId>,
     stopped: bool,
+    /// Snapshots handed over and not yet acknowledged.
+    outstanding: Arc<AtomicUsize>,
 }
 
 impl Task {
@@ -135,15 +138,25 @@ impl Task {
                     (a, b) => a.or(b),
                 }))
             }
-            other => Ok(other),
+            Step::Done => Ok(self.end_behind_snapshots()),
+            Step::Progress => Ok(Step::Progress),
         }
+    }
+
+    /// A task ends when its last snapshot is acknowledged: its end means that it owes nothing, so it
+    /// must not overtake what the writing thread still has to say.
+    fn end_behind_snapshots(&self) -> Step {
+        if self.outstanding.load(Ordering::Acquire) == 0 {
+            return Step::Done;
+        }
+        Step::Wait(Some(self.context.clock.now().saturating_add(1)))
     }
 
     /// Behind the last savepoint: what lies in the outputs leaves, nothing is read, no timer fires.
     fn step_while_stopping(&mut self) -> Result<Step, TaskError> {
         Ok(match self.driver.pump()? {
             Pump::Progress => Step::Progress,
-            Pump::Idle if self.stopped => Step::Done,
+            Pump::Idle if self.stopped => self.end_behind_snapshots(),
             Pump::Idle | Pump::HeldUp => Step::Wait(None),
         })
     }
@@ -173,9 +186,12 @@ impl Task {
             snapshots,
             store: Arc::clone(&self.context.checkpoints),
             events: self.context.events.clone(),
+            outstanding: Arc::clone(&self.outstanding),
         };
+        self.outstanding.fetch_add(1, Ordering::AcqRel);
         if self.writer.send(work).is_err() {
             tracing::warn!(checkpoint = %barrier.id, "nobody writes snapshots any more");
+            self.outstanding.fetch_sub(1, Ordering::AcqRel);
         }
     }
 

@@ -1,6 +1,7 @@
 //! Writes what operators have stored for a barrier, on a thread of its own, and acknowledges it.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 
 use crossbeam_channel::{Receiver, Sender};
@@ -21,6 +22,8 @@ pub struct SnapshotWork {
     pub store: Arc<dyn SpillStore>,
     /// Whom to tell.
     pub events: TaskEvents,
+    /// Counts the task's snapshots that are not yet acknowledged; a task ends behind the last one.
+    pub outstanding: Arc<AtomicUsize>,
 }
 
 /// The thread that writes snapshots of one TaskManager, while its tasks go on.
@@ -63,7 +66,7 @@ impl Drop for SnapshotWriter {
 }
 
 fn write_all(receiver: &Receiver<SnapshotWork>) {
-    for SnapshotWork { barrier, snapshots, store, events } in receiver {
+    for SnapshotWork { barrier, snapshots, store, events, outstanding } in receiver {
         let task = events.task;
         let states = snapshots
             .into_iter()
@@ -88,5 +91,6 @@ fn write_all(receiver: &Receiver<SnapshotWork>) {
                 reason: crate::report::chain_of(&error),
             },
         });
+        outstanding.fetch_sub(1, Ordering::AcqRel);
     }
 }

@@ -362,7 +362,7 @@ impl JobMaster {
                 self.set_backlog(BacklogOrigin::Lag(who.0, who.1), is_backlog);
             }
             TaskEvent::Acknowledged { id, states } => {
-                if !self.coordinator.is_pending(id) {
+                if !self.coordinator.is_pending(id) && !self.retained.contains(&id) {
                     // Given up meanwhile: what was written since is of no use.
                     self.discard(id);
                 }
