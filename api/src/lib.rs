@@ -85,12 +85,12 @@ pub use runtime::operator::process::KeyedProcessFunction;
 pub use runtime::operator::side_output::SideTag;
 pub use runtime::operator::timestamps::{WatermarkGenerator, WatermarkStrategy};
 pub use runtime::operator::window::{
-    Contents, ContinuousEventTimeTrigger, ContinuousProcessingTimeTrigger, CountEvictor, CountTrigger,
-    DeltaEvictor, DeltaTrigger, EndOfStreamTrigger, EndOfStreamWindows, EventTimeTrigger, Evictor,
-    GlobalWindows, NeverTrigger, ProcessWindowFunction, ProcessingTimeTrigger, PurgingTrigger,
-    SessionEventTime, SessionProcessingTime, SlidingEventTime, SlidingProcessingTime, TimeEvictor,
-    Trigger, TriggerContext, TriggerResult, TumblingEventTime, TumblingProcessingTime, Window,
-    WindowAssigner, WindowError, WindowTime,
+    Contents, ContinuousEventTimeTrigger, ContinuousProcessingTimeTrigger, CountEvictor,
+    CountTrigger, DeltaEvictor, DeltaTrigger, EndOfStreamTrigger, EndOfStreamWindows,
+    EventTimeTrigger, Evictor, GlobalWindows, NeverTrigger, ProcessWindowFunction,
+    ProcessingTimeTrigger, PurgingTrigger, SessionEventTime, SessionProcessingTime,
+    SlidingEventTime, SlidingProcessingTime, TimeEvictor, Trigger, TriggerContext, TriggerResult,
+    TumblingEventTime, TumblingProcessingTime, Window, WindowAssigner, WindowError, WindowTime,
 };
 pub use runtime::report::{CacheOutcome, CacheReport, JobReport, OperatorReport};
 pub use runtime::sink::{Sink, SinkContext, SinkWriter};
