@@ -90,6 +90,8 @@ pub struct Task {
     /// The savepoint behind which nothing is read; the task ends when it is complete.
     stopping: Option<CheckpointId>,
     stopped: bool,
+    /// Whether the driver is done: it is called no more.
+    done: bool,
     /// Snapshots handed over and not yet acknowledged.
     outstanding: Arc<AtomicUsize>,
 }
@@ -103,6 +105,9 @@ impl Task {
     pub fn step(&mut self) -> Result<Step, TaskError> {
         if self.context.cancelled.is_cancelled() {
             return Err(TaskError::Cancelled);
+        }
+        if self.done {
+            return Ok(self.end_behind_snapshots());
         }
         while let Ok(mail) = self.mail.try_recv() {
             match mail {
@@ -138,7 +143,10 @@ impl Task {
                     (a, b) => a.or(b),
                 }))
             }
-            Step::Done => Ok(self.end_behind_snapshots()),
+            Step::Done => {
+                self.done = true;
+                Ok(self.end_behind_snapshots())
+            }
             Step::Progress => Ok(Step::Progress),
         }
     }

@@ -164,6 +164,8 @@ impl<T: Send> Driver for SourceDriver<T> {
                 }
             }
             TaskMail::NoMoreSplits => self.no_more = true,
+            // Nothing follows the end: the channel counts as live already (D2).
+            TaskMail::Backlog(_) if self.ended => {}
             TaskMail::Backlog(is_backlog) => {
                 // The flag before goes out first, so that a backlog without records is one too (M31).
                 self.send_flag()?;

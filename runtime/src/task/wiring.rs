@@ -135,6 +135,7 @@ pub fn wire(
         writer: place.snapshots.clone(),
         stopping: None,
         stopped: false,
+        done: false,
         outstanding: Arc::default(),
     })
 }
