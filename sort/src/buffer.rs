@@ -371,3 +371,53 @@ impl Keyed for Buffer {
         self.layout_at(at).timestamp
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use element::{ByteSize, MemoryBudget, MemoryStore};
+
+    use super::*;
+    use crate::{SorterOptions, SpillTarget};
+
+    #[track_caller]
+    fn check(memory: u64, parts: usize, prefix: impl Fn(u64) -> u64) {
+        let budget = MemoryBudget::new(ByteSize(memory));
+        let spill = SpillTarget::new(Arc::new(MemoryStore::new()), "t");
+        let options = SorterOptions::new(budget, spill);
+        let rules = Rules::of(&options);
+        let mut account = Account::new(&options.budget, memory, 0);
+        let mut buffer = Buffer::new(options.page_bytes() as usize, options.cut());
+        for n in 0..10_000_u64 {
+            let key = prefix(n).to_be_bytes();
+            if !buffer.has_room(prefix(n), 12) {
+                assert!(buffer.grow(prefix(n), 12, &rules, &mut account));
+            }
+            buffer.push(prefix(n), crate::NO_TIMESTAMP, &key, &[]);
+        }
+        assert_eq!(buffer.parts(), parts);
+        buffer.seal();
+        let mut entries = Vec::new();
+        let mut found = 0;
+        for part in 0..parts {
+            buffer.sort_part(part, &mut entries, &rules, None).unwrap();
+            assert!(entries.iter().all(|entry| buffer.part(entry.prefix) == part));
+            found += entries.len();
+        }
+        assert_eq!(found, 10_000);
+        buffer.release(&mut account);
+        assert_eq!(account.used(), 0);
+    }
+
+    #[test]
+    fn only_prefixes_that_are_spread_are_dealt_and_parts_grow_with_the_memory() {
+        let hash = |n: u64| n.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(17);
+        check(3 << 20, 1, hash);
+        check(4 << 20, 64, hash);
+        check(32 << 20, 256, hash);
+        check(128 << 20, 512, hash);
+        check(128 << 20, 1, |n| n);
+        check(128 << 20, 1, |n| hash(n) >> 4);
+    }
+}

@@ -18,8 +18,13 @@ pub(crate) struct Entry {
 /// Parts up to this length are left to the standard library.
 const SMALL: usize = 96;
 
-/// Most parts of one step; 2,048 counters and their heads stay in the first-level cache.
+/// Bits of one step at most: so many places are written to in turns.
 const MOST_BITS: u32 = 8;
+
+/// The same for entries that are in the cache as a whole, up to [`CACHED`] of them.
+const MOST_BITS_CACHED: u32 = 11;
+
+const CACHED: usize = 1 << 16;
 
 /// Sorts by prefix; entries of equal prefix end in any order.
 pub(crate) fn sort_by_prefix(entries: &mut [Entry]) {
@@ -67,7 +72,8 @@ fn sort_small(entries: &mut [Entry]) {
 
 /// Bits of one step, so that a uniform input leaves parts of some ten entries.
 fn bits_for(entries: usize) -> u32 {
-    (entries.ilog2().saturating_sub(3)).clamp(4, MOST_BITS)
+    let most = if entries <= CACHED { MOST_BITS_CACHED } else { MOST_BITS };
+    entries.ilog2().saturating_sub(3).clamp(4, most)
 }
 
 /// Swaps every entry into the part of its digit; gives the ends of the parts.
