@@ -30,7 +30,10 @@ else
 fi
 [ -n "${SMALL:-}" ] || ./run.sh data
 
-./suite.py run --runs "${RUNS:-3}" "$@"
+# What was measured is written even where a command failed; the end then says so.
+status=0
+./suite.py run --runs "${RUNS:-3}" "$@" || status=$?
 ./suite.py pages "$docs"
 "${PEERS_TARGET:-$PEERS_DIR/target}/release/plots" "$PEERS_DIR/results.jsonl" "$docs"
 echo "written to $docs"
+exit "$status"

@@ -68,7 +68,11 @@ def run(arguments):
                     results.write(json.dumps(result) + "\n")
                 print(group, result.get("peer"), result["args"], result.get("seconds"), "s, others",
                       result["others_cores"], result.get("checksum", result.get("error")), flush=True)
-    return 1 if disagreements(read()) else 0
+    results = read()
+    failed = [result["args"] for result in results if "error" in result]
+    for command in failed:
+        print("FAILED", command, file=sys.stderr)
+    return 1 if failed or disagreements(results) else 0
 
 
 def read():
@@ -142,7 +146,7 @@ def row(runs):
     peak = max(result["peak_rss"] for result in ok) / 1e6
     sums = " ".join(sorted({result["checksum"] for result in ok}))
     return (f"| {typical['peer']} | `{options}` | {typical['records']} | {typical['keys']} "
-            f"| {middle:.2f} ({seconds[0]:.2f} .. {seconds[-1]:.2f}) | {typical['records'] / middle / 1e6:.2f} "
+            f"| {middle:.2f} ({seconds[0]:.2f} .. {seconds[-1]:.2f}) | {typical['records'] / max(middle, 0.001) / 1e6:.2f} "
             f"| {statistics.median(result['wall_s'] for result in ok):.1f} | {peak:.0f} | {others:.1f} | {sums} | {more} |")
 
 
