@@ -11,6 +11,9 @@ use slackwater_benches::sinks::Arrival;
 use slackwater_benches::{Mode, Setting, Store, is_smoke, records};
 
 fn line(name: &str, when: &str, arrivals: &[Arrival]) {
+    if arrivals.is_empty() {
+        return;
+    }
     let shown = |share| quantile(arrivals, share).unwrap_or(f64::NAN);
     println!(
         "  {name:<10} {when:<14} {:>9} records, ms: p50 {:.2}, p90 {:.2}, p99 {:.2}, p99.9 {:.2}, \

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 
-from groups import GROUPS
+from groups import GROUPS, WITH_ROCKSDB
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 DIR = os.environ.get("PEERS_DIR", os.path.join(HERE, ".peers"))
@@ -110,7 +110,9 @@ def shell(command):
 
 def versions():
     """The crates that were run, from the lock file, and the tools."""
-    wanted = ("timely", "renoir", "differential-dataflow", "extsort", "fjall", "rocksdb", "slackwater")
+    wanted = ["timely", "renoir", "differential-dataflow", "extsort", "fjall", "slackwater"]
+    if WITH_ROCKSDB:
+        wanted.append("rocksdb")
     found, name = [], ""
     with open(os.path.join(HERE, "Cargo.lock"), encoding="utf-8") as lock:
         for line in lock:
