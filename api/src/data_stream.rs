@@ -47,12 +47,19 @@ impl<T: Send + 'static> DataStream<T> {
     }
 
     /// A one-input operator behind this stream.
-    pub(crate) fn operator<U: Send + 'static>(&self, name: &str, payload: NodePayload) -> DataStream<U> {
+    pub(crate) fn operator<U: Send + 'static>(
+        &self,
+        name: &str,
+        payload: NodePayload,
+    ) -> DataStream<U> {
         let node = self.env.add(name, &[&self.upstreams], payload);
         DataStream::of(&self.env, Upstream::main::<U>(node))
     }
 
-    fn with_nodes(self, change: impl Fn(&mut graph::Transformation<NodePayload, runtime::factory::EdgePayload>)) -> Self {
+    fn with_nodes(
+        self,
+        change: impl Fn(&mut graph::Transformation<NodePayload, runtime::factory::EdgePayload>),
+    ) -> Self {
         let mut graph = self.env.inner.graph.lock();
         for upstream in &self.upstreams {
             if let Some(node) = graph.node_mut(upstream.node) {
@@ -342,7 +349,10 @@ pub struct SinkStream {
 }
 
 impl SinkStream {
-    fn with_node(self, change: impl FnOnce(&mut graph::Transformation<NodePayload, runtime::factory::EdgePayload>)) -> Self {
+    fn with_node(
+        self,
+        change: impl FnOnce(&mut graph::Transformation<NodePayload, runtime::factory::EdgePayload>),
+    ) -> Self {
         if let Some(node) = self.env.inner.graph.lock().node_mut(self.node) {
             change(node);
         }

@@ -16,8 +16,8 @@ use state::ByteStoreFactory;
 
 use crate::upstream::Upstream;
 use crate::{
-    Cluster, CollectionSource, ConfigError, DataStream, GeneratorSource, JobHandle, JobReport, Source,
-    Timestamp, WatermarkStrategy,
+    Cluster, CollectionSource, ConfigError, DataStream, GeneratorSource, JobHandle, JobReport,
+    Source, Timestamp, WatermarkStrategy,
 };
 
 pub(crate) type Graph = TransformationGraph<NodePayload, EdgePayload>;
@@ -185,12 +185,7 @@ impl StreamExecutionEnvironment {
     }
 
     /// Appends a step to the program.
-    pub(crate) fn add(
-        &self,
-        name: &str,
-        inputs: &[&[Upstream]],
-        payload: NodePayload,
-    ) -> NodeId {
+    pub(crate) fn add(&self, name: &str, inputs: &[&[Upstream]], payload: NodePayload) -> NodeId {
         let inputs =
             inputs.iter().map(|edges| edges.iter().map(Upstream::input).collect()).collect();
         self.inner.graph.lock().add(Transformation::new(name, inputs, payload))
@@ -332,15 +327,9 @@ impl StreamExecutionEnvironment {
         // Not the environment itself: a job must not keep it from being dropped.
         let (graph, data_sets) = (Arc::clone(&self.inner.graph), Arc::clone(self.data_sets()));
         let (again, config_again) = (sinks.to_vec(), config.clone());
-        let replan =
-            Box::new(move || plan_of(&graph, &config_again, &data_sets, &again));
-        let running = session.submit(
-            name,
-            plan,
-            &config,
-            restore.as_deref().map(Path::new),
-            replan,
-        )?;
+        let replan = Box::new(move || plan_of(&graph, &config_again, &data_sets, &again));
+        let running =
+            session.submit(name, plan, &config, restore.as_deref().map(Path::new), replan)?;
         Ok(JobHandle::new(running))
     }
 

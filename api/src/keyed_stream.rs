@@ -31,7 +31,11 @@ impl<K: Key, T: Record> KeyedStream<K, T> {
         Self { env: stream.env, upstreams, selector }
     }
 
-    pub(crate) fn keyed<O: Send + 'static>(self, name: &str, payload: NodePayload) -> DataStream<O> {
+    pub(crate) fn keyed<O: Send + 'static>(
+        self,
+        name: &str,
+        payload: NodePayload,
+    ) -> DataStream<O> {
         let node = self.env.add(name, &[&self.upstreams], payload);
         DataStream::of(&self.env, Upstream::main::<O>(node))
     }
@@ -52,8 +56,7 @@ impl<K: Key, T: Record> KeyedStream<K, T> {
     /// sorted backlog and in batch mode each key gives one (decision D9).
     pub fn aggregate<A: Aggregator<T>>(self, aggregator: A) -> DataStream<(K, A::Output)> {
         let aggregator = Arc::new(aggregator);
-        let make =
-            move || RollingAggregate::<A, T, KeyAndResult>::new(Arc::clone(&aggregator));
+        let make = move || RollingAggregate::<A, T, KeyAndResult>::new(Arc::clone(&aggregator));
         let attributes = OperatorAttributes { combines: true, ..OperatorAttributes::keyed() };
         let node =
             KeyedNode::<K, T, (K, A::Output), _>::new(self.selector.clone(), attributes, make);

@@ -58,22 +58,21 @@ pub use error::{Error, Result};
 pub use job::JobHandle;
 pub use joins::{IntervalJoined, JoinedStreams, TimeOffset, WindowedJoin};
 pub use keyed_stream::KeyedStream;
-pub use window_result::WindowResult;
-pub use windowed_stream::WindowedStream;
 pub use sink::{CsvFiles, FileSinkError, JsonFiles, TextFiles};
 pub use source::{
     BadRecord, CsvSource, FileError, FileSplit, JsonSource, OnBadRecord, TcpError, TcpSource,
     TextSource,
 };
+pub use window_result::WindowResult;
+pub use windowed_stream::WindowedStream;
 
 pub use derive::{Key, Record};
 pub use element::{
-    Batch, ByteSize, Clock, CodecError, ConfigError, Configuration, DataSetId, DurationExt, Generation,
-    TaskManagerId, Key, KeyHash,
-    ManualClock, OptionValue, OrderedF32, OrderedF64, Record, Schema, Serde, SubtaskIndex, Timestamp,
+    Batch, ByteSize, Clock, CodecError, ConfigError, Configuration, DataSetId, DurationExt,
+    Generation, Key, KeyHash, ManualClock, OptionValue, OrderedF32, OrderedF64, Record, Schema,
+    Serde, SubtaskIndex, TaskManagerId, Timestamp,
 };
 pub use runtime::cluster::{DataSetListing, Deletion, JobProgress, ReleaseFailure, RequestId};
-pub use runtime::session::PausedWorker;
 pub use runtime::error::{JobError, TaskError, TaskFailure};
 pub use runtime::operator::aggregate::Aggregator;
 pub use runtime::operator::async_function::{AsyncOrder, AsyncSettings, AsyncTimeout};
@@ -93,6 +92,7 @@ pub use runtime::operator::window::{
     TumblingEventTime, TumblingProcessingTime, Window, WindowAssigner, WindowError, WindowTime,
 };
 pub use runtime::report::{CacheOutcome, CacheReport, JobReport, OperatorReport};
+pub use runtime::session::PausedWorker;
 pub use runtime::sink::{Sink, SinkContext, SinkWriter};
 pub use runtime::source::collection::CollectionSource;
 pub use runtime::source::generator::GeneratorSource;
@@ -124,8 +124,8 @@ pub mod store {
 pub mod shuffle {
     pub use element::DirectoryStore;
     pub use shuffle::{
-        FileShuffle, FinishedPartition, PartitionDescriptor, PartitionIdentity, ResultPartitionReader,
-        ResultPartitionWriter, ShuffleError, ShuffleService,
+        FileShuffle, FinishedPartition, PartitionDescriptor, PartitionIdentity,
+        ResultPartitionReader, ResultPartitionWriter, ShuffleError, ShuffleService,
     };
 }
 

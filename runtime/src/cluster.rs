@@ -1,9 +1,9 @@
 //! JobMasters, TaskManagers and what they say to each other.
 //!
 //! ```text
-//!   Session ── submit ──> JobMaster (a thread a job) ── deploy, mail, cancel ──> TaskManager (a thread,
-//!      │                       ^                                                  one more a task)
-//!      │                       '────────────── events of tasks ─────────────────────┘
+//!   Session -- submit --> JobMaster (a thread a job) -- deploy, mail, cancel --> TaskManager (a thread,
+//!      |                       ^                                                  one more a task)
+//!      |                       '-------------- events of tasks ---------------------'
 //! ```
 //!
 //! They meet only through messages ([`crate::events`]) that carry job, attempt and subtask; stale ones

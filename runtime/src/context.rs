@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use element::{
-    Attempt, ByteSize, Clock, Configuration, JobId, KeyGroups, MaxParallelism, MemoryBudget, SpillStore,
-    SubtaskIndex, Timestamp, VertexId,
+    Attempt, ByteSize, Clock, Configuration, JobId, KeyGroups, MaxParallelism, MemoryBudget,
+    SpillStore, SubtaskIndex, Timestamp, VertexId,
 };
 use graph::{InputTreatment, ResolvedMode};
 use parking_lot::Mutex;

@@ -167,7 +167,9 @@ pub enum JobError {
         job: String,
     },
     /// There are too few slots.
-    #[error("job `{job}` needs {needed} slots at once and {available} are there (taskmanager.numberOfTaskSlots)")]
+    #[error(
+        "job `{job}` needs {needed} slots at once and {available} are there (taskmanager.numberOfTaskSlots)"
+    )]
     TooFewSlots {
         /// The job's name.
         job: String,

@@ -12,16 +12,14 @@ use element::{
 };
 use graph::Partitioner;
 use shuffle::{
-    BlockingOptions, BlockingReader, BlockingWriter, ChannelReader, FileShuffle, Flow, InputGate, PartitionDescriptor,
-    PartitionWriter, PipelinedWriter, ShuffleService,
+    BlockingOptions, BlockingReader, BlockingWriter, ChannelReader, FileShuffle, Flow, InputGate,
+    PartitionDescriptor, PartitionWriter, PipelinedWriter, ShuffleService,
 };
 
 use crate::context::TaskContext;
 use crate::error::{JobError, TaskError};
 use crate::events::FinishedOutput;
-use crate::factory::{
-    EdgeFactory, InputSpec, InputTransport, OutputSpec, OutputTransport, Wire,
-};
+use crate::factory::{EdgeFactory, InputSpec, InputTransport, OutputSpec, OutputTransport, Wire};
 use crate::operator::selector::KeySelector;
 use crate::output::{Output, Pump, Signal};
 use crate::task::FinishedOutputs;
@@ -60,9 +58,11 @@ pub struct CustomRoute<T> {
 impl<T: Send> Route<T> for CustomRoute<T> {
     fn targets(&mut self, values: &[T], into: &mut Vec<SubpartitionIndex>) {
         let consumers = self.consumers;
-        into.extend(values.iter().map(|value| {
-            SubpartitionIndex((self.function)(value, consumers) % consumers.max(1))
-        }));
+        into.extend(
+            values.iter().map(|value| {
+                SubpartitionIndex((self.function)(value, consumers) % consumers.max(1))
+            }),
+        );
     }
 }
 
@@ -265,7 +265,11 @@ macro_rules! edge_constructors {
 edge_constructors!(LocalEdge);
 edge_constructors!(BytesEdge);
 
-fn spread_of<T: Send + 'static>(route: &EdgeRoute<T>, spec: &OutputSpec<'_>, reached: u32) -> Spread<T> {
+fn spread_of<T: Send + 'static>(
+    route: &EdgeRoute<T>,
+    spec: &OutputSpec<'_>,
+    reached: u32,
+) -> Spread<T> {
     match (route, spec.partitioner) {
         (EdgeRoute::Key(make), Partitioner::KeyGroup) => {
             Spread::Each(make(spec.consumer_groups, spec.consumers))
@@ -292,8 +296,7 @@ fn pipelined_output<T: Send + 'static>(
     channels: &[crate::network::ChannelKey],
     waker: &Arc<dyn shuffle::Wake>,
 ) -> Wire {
-    let senders =
-        channels.iter().map(|key| network.sender::<T>(*key, Arc::clone(waker))).collect();
+    let senders = channels.iter().map(|key| network.sender::<T>(*key, Arc::clone(waker))).collect();
     let reached = u32::try_from(channels.len()).unwrap_or(u32::MAX);
     Wire::new(Box::new(PartitionOutput {
         writer: Box::new(PipelinedWriter::new(senders)),
@@ -380,11 +383,7 @@ impl<T: Record> EdgeFactory for BytesEdge<T> {
 
     fn gate(&self, spec: InputSpec<'_>) -> Result<Box<dyn Any + Send>, TaskError> {
         gate_over::<T>(&spec, |service, descriptor, range| {
-            Ok(Box::new(BlockingReader::<T>::new(
-                Arc::clone(service),
-                descriptor.clone(),
-                range,
-            )))
+            Ok(Box::new(BlockingReader::<T>::new(Arc::clone(service), descriptor.clone(), range)))
         })
     }
 

@@ -30,7 +30,10 @@ type Boxed<T> = Box<dyn Output<T>>;
 type SourceHead<T> = (Boxed<T>, SourceSides);
 
 /// A driver over the only gate of a head that takes `I`.
-fn input_driver<I: Send + 'static>(head: Wire, mut gates: Gates) -> Result<Box<dyn Driver>, TaskError> {
+fn input_driver<I: Send + 'static>(
+    head: Wire,
+    mut gates: Gates,
+) -> Result<Box<dyn Driver>, TaskError> {
     let gate = gates.pop().and_then(|gate| gate.downcast::<InputGate<I>>().ok());
     let gate = gate.expect("the plan gives a one-input head one gate of its type");
     Ok(Box::new(InputDriver::new(*gate, head.open::<I>())))
@@ -65,13 +68,22 @@ where
         self.attributes
     }
 
-    fn link(&self, context: &Arc<OperatorContext>, mut outputs: Outputs) -> Result<Wire, TaskError> {
+    fn link(
+        &self,
+        context: &Arc<OperatorContext>,
+        mut outputs: Outputs,
+    ) -> Result<Wire, TaskError> {
         let operator = (self.make)(context)?;
         let chained = Chained::new(operator, outputs.main::<O>(), Arc::clone(context));
         Ok(Wire::new(Box::new(chained) as Boxed<I>))
     }
 
-    fn driver(&self, _: &Arc<OperatorContext>, head: Wire, gates: Gates) -> Result<Box<dyn Driver>, TaskError> {
+    fn driver(
+        &self,
+        _: &Arc<OperatorContext>,
+        head: Wire,
+        gates: Gates,
+    ) -> Result<Box<dyn Driver>, TaskError> {
         input_driver::<I>(head, gates)
     }
 }
@@ -107,15 +119,23 @@ where
         self.attributes
     }
 
-    fn link(&self, context: &Arc<OperatorContext>, mut outputs: Outputs) -> Result<Wire, TaskError> {
+    fn link(
+        &self,
+        context: &Arc<OperatorContext>,
+        mut outputs: Outputs,
+    ) -> Result<Wire, TaskError> {
         let side = std::mem::take(&mut outputs.side);
-        let operator =
-            KeyedOperator::open(self.selector.clone(), (self.make)(), side, context)?;
+        let operator = KeyedOperator::open(self.selector.clone(), (self.make)(), side, context)?;
         let chained = Chained::new(operator, outputs.main::<O>(), Arc::clone(context));
         Ok(Wire::new(Box::new(chained) as Boxed<I>))
     }
 
-    fn driver(&self, _: &Arc<OperatorContext>, head: Wire, gates: Gates) -> Result<Box<dyn Driver>, TaskError> {
+    fn driver(
+        &self,
+        _: &Arc<OperatorContext>,
+        head: Wire,
+        gates: Gates,
+    ) -> Result<Box<dyn Driver>, TaskError> {
         input_driver::<I>(head, gates)
     }
 }
@@ -129,7 +149,11 @@ pub struct TwoInputNode<A, B, O, F> {
 
 impl<A, B, O, F> TwoInputNode<A, B, O, F>
 where
-    F: Fn(&Arc<OperatorContext>, Boxed<O>, SideOutputs) -> Result<Box<dyn TwoInput<A, B>>, TaskError>,
+    F: Fn(
+        &Arc<OperatorContext>,
+        Boxed<O>,
+        SideOutputs,
+    ) -> Result<Box<dyn TwoInput<A, B>>, TaskError>,
 {
     /// Heads made by `make`.
     pub fn new(attributes: OperatorAttributes, make: F) -> Self {
@@ -142,7 +166,11 @@ where
     A: Send + 'static,
     B: Send + 'static,
     O: Send + 'static,
-    F: Fn(&Arc<OperatorContext>, Boxed<O>, SideOutputs) -> Result<Box<dyn TwoInput<A, B>>, TaskError>
+    F: Fn(
+            &Arc<OperatorContext>,
+            Boxed<O>,
+            SideOutputs,
+        ) -> Result<Box<dyn TwoInput<A, B>>, TaskError>
         + Send
         + Sync,
 {
@@ -150,7 +178,11 @@ where
         self.attributes
     }
 
-    fn link(&self, context: &Arc<OperatorContext>, mut outputs: Outputs) -> Result<Wire, TaskError> {
+    fn link(
+        &self,
+        context: &Arc<OperatorContext>,
+        mut outputs: Outputs,
+    ) -> Result<Wire, TaskError> {
         let side = std::mem::take(&mut outputs.side);
         Ok(Wire::of((self.make)(context, outputs.main::<O>(), side)?))
     }
@@ -193,7 +225,11 @@ impl<T: Send + 'static> NodeFactory for SourceNode<T> {
         }
     }
 
-    fn link(&self, context: &Arc<OperatorContext>, mut outputs: Outputs) -> Result<Wire, TaskError> {
+    fn link(
+        &self,
+        context: &Arc<OperatorContext>,
+        mut outputs: Outputs,
+    ) -> Result<Wire, TaskError> {
         let stamps = Timestamps::new(self.strategy.clone(), context)?;
         let main = outputs.main::<T>();
         let chained = Box::new(Chained::new(stamps, main, Arc::clone(context)));
@@ -202,7 +238,12 @@ impl<T: Send + 'static> NodeFactory for SourceNode<T> {
         Ok(Wire::of::<SourceHead<T>>((Box::new(head), sides)))
     }
 
-    fn driver(&self, context: &Arc<OperatorContext>, head: Wire, _: Gates) -> Result<Box<dyn Driver>, TaskError> {
+    fn driver(
+        &self,
+        context: &Arc<OperatorContext>,
+        head: Wire,
+        _: Gates,
+    ) -> Result<Box<dyn Driver>, TaskError> {
         let (head, sides) = head.take::<SourceHead<T>>();
         let about = ReaderContext {
             subtask: context.task.subtask,
@@ -211,10 +252,10 @@ impl<T: Send + 'static> NodeFactory for SourceNode<T> {
             metrics: Arc::clone(&context.metrics),
             sides,
         };
-        let reader = self.source.reader(&about).map_err(|source| TaskError::Source {
-            source_name: context.name.clone(),
-            source,
-        })?;
+        let reader = self
+            .source
+            .reader(&about)
+            .map_err(|source| TaskError::Source { source_name: context.name.clone(), source })?;
         let splits = context.restored.lock().take().unwrap_or_default().items;
         Ok(Box::new(SourceDriver::new(reader, head, context.is_backlog, &splits, context)?))
     }
@@ -247,7 +288,12 @@ impl<T: Send + 'static> NodeFactory for SinkNode<T> {
         Ok(Wire::new(Box::new(chained) as Boxed<T>))
     }
 
-    fn driver(&self, _: &Arc<OperatorContext>, head: Wire, gates: Gates) -> Result<Box<dyn Driver>, TaskError> {
+    fn driver(
+        &self,
+        _: &Arc<OperatorContext>,
+        head: Wire,
+        gates: Gates,
+    ) -> Result<Box<dyn Driver>, TaskError> {
         input_driver::<T>(head, gates)
     }
 }

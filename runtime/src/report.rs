@@ -114,7 +114,11 @@ impl JobReport {
             .map(|operator| OperatorReport {
                 name: operator.name,
                 uid: operator.uid,
-                records_in: operator.subtasks.iter().map(|s| s.records_in.max(s.records_read)).sum(),
+                records_in: operator
+                    .subtasks
+                    .iter()
+                    .map(|s| s.records_in.max(s.records_read))
+                    .sum(),
                 late: operator.subtasks.iter().map(|s| s.late).sum(),
                 skipped: operator.subtasks.iter().map(|s| s.skipped).sum(),
                 phases: add_up(&operator.subtasks),

@@ -24,9 +24,7 @@ use shuffle::ShuffleService;
 use state::ByteStoreFactory;
 
 use crate::checkpoint::{CheckpointStorage, DirectoryStorage, SnapshotWriter};
-use crate::cluster::{
-    DataSets, JobCommand, JobOutcome, JobProgress,
-};
+use crate::cluster::{DataSets, JobCommand, JobOutcome, JobProgress};
 use crate::error::JobError;
 use crate::factory::ExecutionPlan;
 use crate::report::{JobReport, peak_memory};
@@ -145,10 +143,8 @@ impl Session {
     /// [`JobError`] if no other one can be started; the worker then lives on.
     pub fn kill(&self, worker: TaskManagerId) -> Result<bool, JobError> {
         let Some(replacement) = self.workers.kill(worker)? else { return Ok(false) };
-        self.jobs.tell_all(|| JobCommand::WorkerLost {
-            lost: worker,
-            replacement: replacement.clone(),
-        });
+        self.jobs
+            .tell_all(|| JobCommand::WorkerLost { lost: worker, replacement: replacement.clone() });
         Ok(true)
     }
 

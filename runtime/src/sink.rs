@@ -212,9 +212,9 @@ impl<T: Send + 'static> Operator<T, ()> for SinkOperator<T> {
         user.run_batch(|position| {
             for (value, timestamp) in batch.into_records() {
                 position.next();
-                writer.write(value, timestamp).map_err(|source| {
-                    TaskError::Sink { sink: context.name.clone(), source }
-                })?;
+                writer
+                    .write(value, timestamp)
+                    .map_err(|source| TaskError::Sink { sink: context.name.clone(), source })?;
             }
             Ok(())
         })?;

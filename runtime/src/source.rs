@@ -12,11 +12,11 @@
 
 pub mod cached;
 pub mod collection;
+mod erased;
 pub mod generator;
 pub mod hybrid;
 pub mod iterator;
 pub mod scripted;
-mod erased;
 mod sides;
 mod static_splits;
 

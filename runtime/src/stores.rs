@@ -87,14 +87,20 @@ impl StateStores {
                     .with_operator(context.uid.clone())
                     .with_clock(Arc::clone(&task.clock)));
             }
-            (None, StateBackendKind::Disk) => state::FjallByteStore::open(&place.directory, place.cache_bytes)
-                .map(|store| Box::new(store) as Box<dyn ByteStore>),
+            (None, StateBackendKind::Disk) => {
+                state::FjallByteStore::open(&place.directory, place.cache_bytes)
+                    .map(|store| Box::new(store) as Box<dyn ByteStore>)
+            }
             #[cfg(feature = "rocksdb")]
-            (None, StateBackendKind::Rocksdb) => state::RocksByteStore::open(&place.directory, place.cache_bytes)
-                .map(|store| Box::new(store) as Box<dyn ByteStore>),
+            (None, StateBackendKind::Rocksdb) => {
+                state::RocksByteStore::open(&place.directory, place.cache_bytes)
+                    .map(|store| Box::new(store) as Box<dyn ByteStore>)
+            }
             #[cfg(not(feature = "rocksdb"))]
-            (None, StateBackendKind::Rocksdb) => state::FjallByteStore::open(&place.directory, place.cache_bytes)
-                .map(|store| Box::new(store) as Box<dyn ByteStore>),
+            (None, StateBackendKind::Rocksdb) => {
+                state::FjallByteStore::open(&place.directory, place.cache_bytes)
+                    .map(|store| Box::new(store) as Box<dyn ByteStore>)
+            }
         };
         let store = opened.map_err(|source| TaskError::State {
             operator: context.name.clone(),

@@ -85,10 +85,12 @@ impl<C: Fold<I>, I> Draining<C, I> {
                     let Some(record) = stream.next().map_err(&failed)? else {
                         return key_end.last(self.in_key, function, parts, current, out);
                     };
-                    if enter(record.key, &mut self.in_key, &key_end, function, parts, current, out)? {
+                    if enter(record.key, &mut self.in_key, &key_end, function, parts, current, out)?
+                    {
                         self.keys += 1;
                     }
-                    let (stamped, mut payload) = record.payload.split_at_checked(1).unwrap_or_default();
+                    let (stamped, mut payload) =
+                        record.payload.split_at_checked(1).unwrap_or_default();
                     let timestamp =
                         (stamped == [1]).then(|| Timestamp::from_millis(record.timestamp));
                     let value = I::decode(&mut payload).map_err(|source| TaskError::Codec {
@@ -103,7 +105,8 @@ impl<C: Fold<I>, I> Draining<C, I> {
                     let Some(record) = stream.next().map_err(&failed)? else {
                         return key_end.last(self.in_key, function, parts, current, out);
                     };
-                    if enter(record.key, &mut self.in_key, &key_end, function, parts, current, out)? {
+                    if enter(record.key, &mut self.in_key, &key_end, function, parts, current, out)?
+                    {
                         self.keys += 1;
                     }
                     let timestamp = Some(Timestamp::from_millis(record.timestamp))

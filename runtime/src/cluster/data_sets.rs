@@ -5,9 +5,9 @@
 //! messages with a request id, and the request is done when each of them has answered or is gone.
 //!
 //! ```text
-//!   JobMaster ── settle ──> DataSets ── settle, release ──> TaskManagers
-//!   api ── list, delete ──>    ^                                |
-//!                              '────────── WorkerReport ────────'
+//!   JobMaster -- settle --> DataSets -- settle, release --> TaskManagers
+//!   api -- list, delete -->    ^                                |
+//!                              '---------- WorkerReport --------'
 //! ```
 //!
 //! Source: FLIP-67, "ResourceManager"; FLIP-36, "Cluster partitions".

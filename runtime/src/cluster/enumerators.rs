@@ -33,8 +33,7 @@ impl Enumerators {
         let Some(vertex) = plan.vertex(id) else { return Ok(None) };
         let Some(head) = vertex.chain.first() else { return Ok(None) };
         let Some(source) = head.payload.factory.source() else { return Ok(None) };
-        let failed =
-            |source| TaskError::Source { source_name: head.name.clone(), source };
+        let failed = |source| TaskError::Source { source_name: head.name.clone(), source };
         let stored = restored(&head.uid);
         let orders = crate::user::guarded(&head.name, || {
             let mut enumerator =

@@ -1,9 +1,9 @@
 //! [`JobMaster`]: runs one job: deploys its units, hears its tasks, restarts what failed.
 //!
 //! ```text
-//!   waiting ──(inputs finished, slots free)──> running ──(all tasks ended)──> finished
-//!      ^                                          │
-//!      '──(restart strategy says yes)── failing <─'──(it says no)──> the job fails
+//!   waiting --(inputs finished, slots free)--> running --(all tasks ended)--> finished
+//!      ^                                          |
+//!      '--(restart strategy says yes)-- failing <-'--(it says no)--> the job fails
 //! ```
 //!
 //! One thread a job. It never waits for anything but its mailbox and the next deadline.
@@ -135,7 +135,9 @@ pub struct CompletedCheckpoint {
 
 enum UnitState {
     /// Not deployed; not before this time, if there is one.
-    Waiting { not_before: Duration },
+    Waiting {
+        not_before: Duration,
+    },
     Running(RunningUnit),
     Finished,
 }
@@ -204,10 +206,8 @@ impl JobMaster {
             point.check(&request.plan, allow)?;
         }
         let batch = request.plan.mode == ResolvedMode::Batch;
-        let settings = CheckpointSettings {
-            interval: settings.interval.filter(|_| !batch),
-            ..settings
-        };
+        let settings =
+            CheckpointSettings { interval: settings.interval.filter(|_| !batch), ..settings };
         let recoverable = batch || settings.interval.is_some();
         let policy = RestartPolicy::of(&request.config, recoverable)?;
         let stored = crate::session::last_checkpoint(&*request.storage);
@@ -291,9 +291,8 @@ impl JobMaster {
             _ => None,
         });
         let deadline = restart.chain(self.coordinator.next_deadline()).min();
-        let timeout = deadline.map_or(Duration::from_secs(3_600), |deadline| {
-            deadline.saturating_sub(self.now())
-        });
+        let timeout = deadline
+            .map_or(Duration::from_secs(3_600), |deadline| deadline.saturating_sub(self.now()));
         let (events, commands) = (self.events.1.clone(), self.commands.clone());
         crossbeam_channel::select! {
             recv(events) -> event => if let Ok((task, event)) = event {
@@ -479,9 +478,9 @@ impl JobMaster {
     }
 
     fn unit_of(&self, task: TaskId) -> Option<usize> {
-        self.states.iter().position(|state| {
-            matches!(state, UnitState::Running(running) if running.left.contains(&task))
-        })
+        self.states.iter().position(
+            |state| matches!(state, UnitState::Running(running) if running.left.contains(&task)),
+        )
     }
 
     /// Deadlines that have passed.

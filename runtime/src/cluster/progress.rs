@@ -49,9 +49,11 @@ impl JobProgress {
             .enumerate()
             .map(|(position, (name, uid))| {
                 let metrics = Arc::new(OperatorMetrics::default());
-                let entry = operators
-                    .entry((vertex, position))
-                    .or_insert_with(|| Operator { name, uid, subtasks: Vec::new() });
+                let entry = operators.entry((vertex, position)).or_insert_with(|| Operator {
+                    name,
+                    uid,
+                    subtasks: Vec::new(),
+                });
                 if entry.subtasks.len() <= subtask {
                     entry.subtasks.resize_with(subtask + 1, Arc::default);
                 }

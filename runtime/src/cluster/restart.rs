@@ -36,10 +36,9 @@ impl RestartPolicy {
             if recoverable { RestartStrategy::FixedDelay } else { RestartStrategy::None };
         let strategy = match chosen.unwrap_or(fallback) {
             RestartStrategy::None => Strategy::None,
-            RestartStrategy::FixedDelay => Strategy::Fixed {
-                attempts: config.get(&option_table::RESTART_ATTEMPTS)?,
-                delay,
-            },
+            RestartStrategy::FixedDelay => {
+                Strategy::Fixed { attempts: config.get(&option_table::RESTART_ATTEMPTS)?, delay }
+            }
             RestartStrategy::ExponentialDelay => Strategy::Exponential {
                 initial: config.get(&option_table::RESTART_INITIAL_BACKOFF)?,
                 most: config.get(&option_table::RESTART_MAX_BACKOFF)?,

@@ -216,23 +216,20 @@ impl Worker {
         let (mail, mailbox) = crossbeam_channel::unbounded();
         let cancelled = CancelFlag::new();
         let waker = Arc::new(TaskWaker::default());
-        let running =
-            Running { cancelled: cancelled.clone(), waker: Arc::clone(&waker), mail };
+        let running = Running { cancelled: cancelled.clone(), waker: Arc::clone(&waker), mail };
         let place = Arc::clone(&self.place);
         let manager = self.sender.clone();
         let spawned = std::thread::Builder::new()
             .name(format!("task-{}-{}", task.vertex, task.subtask))
             .spawn(move || {
                 waker.adopt();
-                let directory = place.directory.join(format!(
-                    "job-{job}.{}-{}-{}",
-                    task.attempt, task.vertex, task.subtask
-                ));
+                let directory = place
+                    .directory
+                    .join(format!("job-{job}.{}-{}-{}", task.attempt, task.vertex, task.subtask));
                 let ended = run_task(&deployment, &place, mailbox, cancelled, &waker);
                 let vertex = deployment.plan.vertex(task.vertex);
                 let of = vertex.map_or(1, |vertex| vertex.parallelism);
-                let outputs =
-                    ended.as_ref().map(|end| end.partitions.clone()).unwrap_or_default();
+                let outputs = ended.as_ref().map(|end| end.partitions.clone()).unwrap_or_default();
                 // Channels whose other end has not come are not waited for by anybody.
                 drop(deployment);
                 remove_directory(&directory);

@@ -15,8 +15,6 @@ pub(super) struct Unit {
     pub(super) tasks: Vec<Participant>,
     /// Slots it needs: the highest parallelism among its vertices.
     pub(super) slots: u32,
-
-
 }
 
 /// The units of a plan, in an order in which they can be deployed.

@@ -83,9 +83,7 @@ where
         context: &Arc<OperatorContext>,
     ) -> Result<Self, TaskError> {
         let mut parts = KeyedParts::open(context, side)?;
-        function
-            .open(&mut parts.backend)
-            .map_err(TaskError::user(&context.name))?;
+        function.open(&mut parts.backend).map_err(TaskError::user(&context.name))?;
         parts.rearm(context);
         let plan = BacklogPlan::of(context)?;
         let mut operator = Self {
@@ -222,9 +220,8 @@ where
     ) -> Result<bool, TaskError> {
         let Self { function, parts, current, user, context, .. } = self;
         parts.processing_time = context.task.clock.now();
-        let done = user.run_batch(|position| {
-            draining.piece(PIECE, position, function, parts, current, out)
-        })?;
+        let done = user
+            .run_batch(|position| draining.piece(PIECE, position, function, parts, current, out))?;
         parts.flush_outputs(out)?;
         Ok(done)
     }

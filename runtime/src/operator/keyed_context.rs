@@ -77,7 +77,11 @@ impl<'a, K: Key, O> KeyedContext<'a, K, O> {
     }
 
     /// Emits a result to a side output.
-    pub fn side_output<T: Send + 'static>(&mut self, tag: &super::side_output::SideTag<T>, value: T) {
+    pub fn side_output<T: Send + 'static>(
+        &mut self,
+        tag: &super::side_output::SideTag<T>,
+        value: T,
+    ) {
         let timestamp = self.timestamp;
         if self.failed.is_none() {
             self.failed = self.parts.side.emit(tag, value, timestamp).err();
@@ -86,7 +90,12 @@ impl<'a, K: Key, O> KeyedContext<'a, K, O> {
 
     /// Timers of the key at hand.
     pub fn timers(&mut self) -> Timers<'_, O> {
-        Timers { parts: self.parts, hash: self.current.hash, key: &self.current.bytes, namespace: &[] }
+        Timers {
+            parts: self.parts,
+            hash: self.current.hash,
+            key: &self.current.bytes,
+            namespace: &[],
+        }
     }
 
     /// Timers of the key at hand in a namespace, such as a window.
@@ -142,6 +151,12 @@ impl<O> Timers<'_, O> {
 
     /// Takes back a processing-time timer; false if there is none.
     pub fn delete_processing(&mut self, time: Timestamp) -> bool {
-        self.parts.timers.delete(TimerKind::ProcessingTime, time, self.hash, self.key, self.namespace)
+        self.parts.timers.delete(
+            TimerKind::ProcessingTime,
+            time,
+            self.hash,
+            self.key,
+            self.namespace,
+        )
     }
 }

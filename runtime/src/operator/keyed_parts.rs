@@ -140,7 +140,10 @@ impl<O: Send> KeyedParts<O> {
     }
 
     /// From now on keys come in order, each once.
-    pub(crate) fn begin_sorted_input(&mut self, context: &OperatorContext) -> Result<(), TaskError> {
+    pub(crate) fn begin_sorted_input(
+        &mut self,
+        context: &OperatorContext,
+    ) -> Result<(), TaskError> {
         let bulk = context.task.config.get(&option_table::STATE_BULK_LOAD)?;
         let mode = if bulk { WriteMode::BulkLoad } else { WriteMode::Writes };
         self.timers.begin_sorted_input();
@@ -158,9 +161,11 @@ impl<O: Send> KeyedParts<O> {
     }
 
     /// A consistent copy of state, timers and watermark.
-    pub(crate) fn snapshot(&mut self, context: &OperatorContext) -> Result<OperatorSnapshot, TaskError> {
-        let keyed =
-            self.backend.snapshot(&self.timers).map_err(TaskError::state(&context.name))?;
+    pub(crate) fn snapshot(
+        &mut self,
+        context: &OperatorContext,
+    ) -> Result<OperatorSnapshot, TaskError> {
+        let keyed = self.backend.snapshot(&self.timers).map_err(TaskError::state(&context.name))?;
         context.metrics.set_state(self.backend.counters());
         Ok(OperatorSnapshot {
             uid: context.uid.clone(),

@@ -164,7 +164,11 @@ impl<T: Send + 'static> Timestamps<T> {
             sent: None,
             withholds: context.task.mode == ResolvedMode::Mixed,
             source_backlog: None,
-            lag: Lag { threshold: threshold.filter(|_| !batch), caught_up: false, is_backlog: false },
+            lag: Lag {
+                threshold: threshold.filter(|_| !batch),
+                caught_up: false,
+                is_backlog: false,
+            },
             sent_backlog: None,
             idle: false,
             last_record: context.task.clock.now(),
@@ -291,7 +295,9 @@ impl<T: Send + 'static> Operator<T, T> for Timestamps<T> {
             }
             // With a generator of its own, the watermarks and idleness of what is above are not
             // those of this stream, but for the end of all input.
-            Signal::Stream(Control::Watermark(mark)) if mark == Timestamp::MAX => out.signal(signal),
+            Signal::Stream(Control::Watermark(mark)) if mark == Timestamp::MAX => {
+                out.signal(signal)
+            }
             Signal::Stream(Control::Watermark(mark)) if self.generator.is_none() => {
                 self.internal = self.internal.max(Some(mark));
                 if self.withholds && self.sent_backlog == Some(true) {

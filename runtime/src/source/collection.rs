@@ -49,8 +49,7 @@ impl<T: Clone + Send + Sync + 'static> Source for CollectionSource<T> {
     ) -> anyhow::Result<Box<dyn SplitEnumerator<Range>>> {
         let len = self.records.len() as u64;
         let size = len.div_ceil(SPLITS).max(BATCH_RECORDS as u64);
-        let splits =
-            (0..len.div_ceil(size)).map(|i| (i * size, ((i + 1) * size).min(len)));
+        let splits = (0..len.div_ceil(size)).map(|i| (i * size, ((i + 1) * size).min(len)));
         Ok(Box::new(StaticSplits::new(splits, restored)?))
     }
 

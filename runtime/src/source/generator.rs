@@ -71,12 +71,15 @@ where
         let splits: Vec<Numbers> = match (self.count, self.rate) {
             (Some(count), None) => {
                 let size = count.div_ceil(parts).max(1);
-                (0..count.div_ceil(size)).map(|i| (i * size, ((i + 1) * size).min(count), 1)).collect()
+                (0..count.div_ceil(size))
+                    .map(|i| (i * size, ((i + 1) * size).min(count), 1))
+                    .collect()
             }
             // At a rate the numbers are dealt in turn, so that they come in order of time.
-            (count, _) => {
-                (0..parts).map(|i| (i, count.unwrap_or(u64::MAX), parts)).filter(|n| n.0 < n.1).collect()
-            }
+            (count, _) => (0..parts)
+                .map(|i| (i, count.unwrap_or(u64::MAX), parts))
+                .filter(|n| n.0 < n.1)
+                .collect(),
         };
         let dealt = self.count.is_none() || self.rate.is_some();
         let inner = StaticSplits::new(splits, restored)?;
@@ -106,7 +109,9 @@ impl SplitEnumerator<Numbers> for Dealt {
         context: &mut super::EnumeratorContext<Numbers>,
     ) -> anyhow::Result<()> {
         let readers = context.parallelism();
-        let mine = self.inner.take_where(|split| split.0 % u64::from(readers.max(1)) == u64::from(reader.0));
+        let mine = self
+            .inner
+            .take_where(|split| split.0 % u64::from(readers.max(1)) == u64::from(reader.0));
         for split in mine {
             context.assign(reader, split);
         }

@@ -85,9 +85,18 @@ impl<T: Send + 'static> Source for HybridSource<T> {
         &self,
         restored: Option<&[u8]>,
     ) -> anyhow::Result<Box<dyn SplitEnumerator<PartSplit>>> {
-        if let Some(endless) = self.parts.iter().rev().skip(1).position(|part| part.boundedness() == Boundedness::Unbounded) {
+        if let Some(endless) = self
+            .parts
+            .iter()
+            .rev()
+            .skip(1)
+            .position(|part| part.boundedness() == Boundedness::Unbounded)
+        {
             let part = self.parts.len() - 1 - endless;
-            anyhow::bail!("part {part} of a hybrid source never ends, so part {} never begins", part + 1);
+            anyhow::bail!(
+                "part {part} of a hybrid source never ends, so part {} never begins",
+                part + 1
+            );
         }
         let restored = restored.map(decode_exact::<(u32, Vec<u8>)>).transpose()?;
         Ok(Box::new(HybridEnumerator {

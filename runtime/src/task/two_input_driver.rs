@@ -147,7 +147,11 @@ impl<A: Send, B: Send> TwoInputDriver<A, B> {
         let barrier = match (left.barrier, right.barrier) {
             (Some(a), Some(b)) if a.id == b.id => a,
             (Some(a), Some(b)) => {
-                if a.id < b.id { left.barrier = None } else { right.barrier = None }
+                if a.id < b.id {
+                    left.barrier = None
+                } else {
+                    right.barrier = None
+                }
                 return Ok(Some(Step::Progress));
             }
             (Some(a), None) if right.ended => a,

@@ -11,8 +11,8 @@ use element::{
 };
 use graph::{Exchange, OutputTag};
 use parking_lot::Mutex;
-use sort::CancelFlag;
 use shuffle::{PartitionDescriptor, PartitionIdentity, ShuffleService};
+use sort::CancelFlag;
 
 use super::{FinishedOutputs, Task};
 use crate::checkpoint::{RestoredOperator, SnapshotWork};
@@ -184,7 +184,12 @@ fn groups_of(groups: u32) -> MaxParallelism {
 }
 
 impl Wiring<'_> {
-    fn vertex(&self) -> Result<&graph::JobVertex<crate::factory::NodePayload, crate::factory::EdgePayload>, TaskError> {
+    fn vertex(
+        &self,
+    ) -> Result<
+        &graph::JobVertex<crate::factory::NodePayload, crate::factory::EdgePayload>,
+        TaskError,
+    > {
         self.deployment
             .plan
             .vertex(self.deployment.vertex)
@@ -204,7 +209,8 @@ impl Wiring<'_> {
         for link in vertex.links.iter().filter(|link| link.from == node) {
             by_tag.entry(link.output.clone()).or_default().push(self.link(link.to)?.1);
         }
-        for edge in self.deployment.plan.outputs_of(vertex.id).filter(|edge| edge.from.node == node) {
+        for edge in self.deployment.plan.outputs_of(vertex.id).filter(|edge| edge.from.node == node)
+        {
             by_tag.entry(edge.from.output.clone()).or_default().push(self.output(edge)?);
         }
         let mut outputs = Outputs::default();
@@ -222,7 +228,11 @@ impl Wiring<'_> {
                     Some(tee.tee(wires))
                 }
             };
-            for output in vertex.persistent.iter().filter(|output| output.node == node && output.output == tag) {
+            for output in vertex
+                .persistent
+                .iter()
+                .filter(|output| output.node == node && output.output == tag)
+            {
                 wire = Some(self.persistent(output, wire)?);
             }
             match tag {
@@ -254,16 +264,24 @@ impl Wiring<'_> {
         Ok((context, wire))
     }
 
-    fn output(&self, edge: &graph::JobEdge<crate::factory::EdgePayload>) -> Result<Wire, TaskError> {
+    fn output(
+        &self,
+        edge: &graph::JobEdge<crate::factory::EdgePayload>,
+    ) -> Result<Wire, TaskError> {
         let consumer = self.deployment.plan.vertex(edge.to.vertex);
         let consumers = consumer.map_or(1, |vertex| vertex.parallelism);
         let producer = self.context.subtask;
-        let reached = reached_consumers(edge.pointwise, producer, self.context.parallelism, consumers);
+        let reached =
+            reached_consumers(edge.pointwise, producer, self.context.parallelism, consumers);
         let transport = match edge.exchange {
             Exchange::Pipelined => OutputTransport::Pipelined {
                 network: Arc::clone(&self.deployment.network),
                 channels: reached
-                    .map(|consumer| ChannelKey { edge: edge.id, producer, consumer: SubtaskIndex(consumer) })
+                    .map(|consumer| ChannelKey {
+                        edge: edge.id,
+                        producer,
+                        consumer: SubtaskIndex(consumer),
+                    })
                     .collect(),
                 waker: Arc::clone(&self.waker),
             },
@@ -276,7 +294,10 @@ impl Wiring<'_> {
                 };
                 OutputTransport::Blocking {
                     service: Arc::clone(&self.place.service),
-                    descriptor: PartitionDescriptor::new(id, u32::try_from(reached.len()).unwrap_or(1)),
+                    descriptor: PartitionDescriptor::new(
+                        id,
+                        u32::try_from(reached.len()).unwrap_or(1),
+                    ),
                     finished: Arc::clone(&self.finished),
                 }
             }
@@ -373,7 +394,9 @@ impl Wiring<'_> {
                         .inputs
                         .get(&edge.id)
                         .and_then(|partitions| partitions.get(producer.0 as usize))
-                        .ok_or_else(|| internal("a blocking input whose producer has not finished"))?;
+                        .ok_or_else(|| {
+                            internal("a blocking input whose producer has not finished")
+                        })?;
                     InputTransport::Blocking {
                         service: Arc::clone(&location.service),
                         descriptor: location.descriptor.clone(),

@@ -54,8 +54,11 @@ impl JobMaster {
         }
         let now = self.now();
         let running = self.running_tasks();
-        let sources: Vec<_> =
-            running.iter().copied().filter(|task| self.enumerators.is_source(task.vertex)).collect();
+        let sources: Vec<_> = running
+            .iter()
+            .copied()
+            .filter(|task| self.enumerators.is_source(task.vertex))
+            .collect();
         if sources.is_empty() {
             return self.answer_savepoint(barrier.id, Err("the sources have ended".to_owned()));
         }

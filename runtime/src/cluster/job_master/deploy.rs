@@ -135,7 +135,12 @@ impl JobMaster {
         self.assigned.retain(|(of, _), _| *of != vertex);
         let latest = self.latest.as_ref();
         self.enumerators.open(&self.request.plan, vertex, |uid| {
-            latest?.manifest.enumerators.iter().find(|(of, _)| of == uid).map(|(_, stored)| stored.clone())
+            latest?
+                .manifest
+                .enumerators
+                .iter()
+                .find(|(of, _)| of == uid)
+                .map(|(_, stored)| stored.clone())
         })
     }
 
@@ -178,7 +183,10 @@ impl JobMaster {
     }
 
     /// Where the blocking inputs of a vertex lie, by edge and producer.
-    pub(super) fn input_partitions(&self, vertex: VertexId) -> BTreeMap<EdgeId, Vec<PartitionLocation>> {
+    pub(super) fn input_partitions(
+        &self,
+        vertex: VertexId,
+    ) -> BTreeMap<EdgeId, Vec<PartitionLocation>> {
         let locate = |(manager, output): &super::Located| {
             let manager = self.request.managers.iter().find(|other| other.id == *manager)?;
             let descriptor = output.descriptor.clone().as_finished(&output.finished);

@@ -79,7 +79,8 @@ impl JobMaster {
     /// The first failure counts; those of tasks that were cancelled for it, or that miss the other end
     /// of a channel, follow from it.
     fn task_failed(&mut self, unit: usize, task: TaskId, source: TaskError) {
-        let name = self.request.plan.vertex(task.vertex).map(|v| v.name.clone()).unwrap_or_default();
+        let name =
+            self.request.plan.vertex(task.vertex).map(|v| v.name.clone()).unwrap_or_default();
         let Some(UnitState::Running(running)) = self.states.get_mut(unit) else { return };
         let replaces = match &running.failure {
             None => true,
