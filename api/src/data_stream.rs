@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use element::{Key, NodeId, Record};
 use graph::{OperatorAttributes, OutputTag, Partitioner};
-use runtime::exchange::BytesEdge;
+use runtime::exchange::{BytesEdge, CustomSelector};
 use runtime::factory::NodePayload;
 use runtime::nodes::{CloneTee, OneInputNode, SinkNode};
 use runtime::operator::flat_map::FlatMap;
@@ -337,7 +337,7 @@ impl<T: Record> DataStream<T> {
     where
         F: Fn(&T, u32) -> u32 + Send + Sync + 'static,
     {
-        let function: Arc<dyn Fn(&T, u32) -> u32 + Send + Sync> = Arc::new(function);
+        let function: CustomSelector<T> = Arc::new(function);
         self.by(Partitioner::Custom, move || BytesEdge::custom(Arc::clone(&function)))
     }
 }
@@ -360,19 +360,16 @@ impl SinkStream {
     }
 
     /// Names the sink.
-    #[expect(clippy::return_self_not_must_use, reason = "the last of a row is dropped")]
     pub fn name(self, name: &str) -> Self {
         self.with_node(|node| name.clone_into(&mut node.name))
     }
 
     /// Gives the sink an id that survives changes of the program.
-    #[expect(clippy::return_self_not_must_use, reason = "the last of a row is dropped")]
     pub fn uid(self, uid: &str) -> Self {
         self.with_node(|node| node.uid = Some(uid.to_owned()))
     }
 
     /// Sets the sink's subtasks.
-    #[expect(clippy::return_self_not_must_use, reason = "the last of a row is dropped")]
     pub fn parallelism(self, subtasks: u32) -> Self {
         self.with_node(|node| node.parallelism = Some(subtasks))
     }

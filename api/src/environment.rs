@@ -113,7 +113,6 @@ pub struct EnvironmentConfig<'a> {
 
 impl EnvironmentConfig<'_> {
     /// Sets an option for all jobs from here on.
-    #[expect(clippy::return_self_not_must_use, reason = "the last of a row is dropped")]
     pub fn set<T: OptionValue>(mut self, option: &ConfigOption<T>, value: T) -> Self {
         self.config.set(option, value);
         self

@@ -160,10 +160,13 @@ where
     }
 }
 
+/// The harness of a function of two inputs.
+type CoHarness<K, A, B, O, P> = Harness<K, Either<A, B>, O, CoProcess<P, A, B>>;
+
 /// A [`KeyedCoProcessFunction`] with state in memory, run record by record on the test's thread. One
 /// watermark stands for both inputs.
 pub struct KeyedCoHarness<K: Key, A: Record, B: Record, O, P: KeyedCoProcessFunction<K, A, B, O>> {
-    harness: Opened<Harness<K, Either<A, B>, O, CoProcess<P, A, B>>>,
+    harness: Opened<CoHarness<K, A, B, O, P>>,
 }
 
 impl<K, A, B, O, P> KeyedCoHarness<K, A, B, O, P>

@@ -1,5 +1,7 @@
 //! A slow function called for several records at a time: order, concurrency, time-outs, failures.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::sync::{Arc, Condvar, Mutex};
 
 use slackwater::prelude::*;

@@ -1,5 +1,7 @@
 //! Backlog, then stream: the main promise of FLIP-327 through the public api.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 

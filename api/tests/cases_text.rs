@@ -1,5 +1,7 @@
 //! Text input to the letter: decoding (O28), splits and compression (O29), typed fields (O30).
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,5 +1,7 @@
 //! Cases of windows, late records and joins, compared with their expected files.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod script;
 
 use runtime::operator::interval_join::{Interval, IntervalJoin, JoinCall};
@@ -12,6 +14,9 @@ use std::sync::Arc;
 
 type Rec = (String, i64);
 type Fired = (String, i64, i64, Vec<i64>);
+
+/// The function of the case's interval join.
+type CaseJoin = JoinCall<String, (String, String), (String, i64), (String, i64, i64)>;
 
 fn folder(case: &str) -> String {
     format!("{}/tests/cases/{case}", env!("CARGO_MANIFEST_DIR"))
@@ -129,12 +134,11 @@ type Side = (String, Value);
 /// The pairs that an interval join gives for the case's script, in its order.
 fn joined(interval: Interval) -> Value {
     type Both = Either<(String, String), (String, i64)>;
-    let call: Arc<JoinCall<String, (String, String), (String, i64), (String, i64, i64)>> =
-        Arc::new(|(_, left), (_, right), context| {
-            let at = context.timestamp().unwrap_or_default().0;
-            context.collect((left.clone(), *right, at));
-            Ok(())
-        });
+    let call: Arc<CaseJoin> = Arc::new(|(_, left), (_, right), context| {
+        let at = context.timestamp().unwrap_or_default().0;
+        context.collect((left.clone(), *right, at));
+        Ok(())
+    });
     let key = |value: &Both| match value {
         Either::Left((key, _)) | Either::Right((key, _)) => key.clone(),
     };

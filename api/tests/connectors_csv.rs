@@ -1,5 +1,7 @@
 //! CSV files to typed rows: what is read, what is refused, and where a restored reader goes on.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::path::PathBuf;
 use std::sync::Arc;
 

@@ -1,5 +1,7 @@
 //! File sinks: what is visible when, and what a failure, an old savepoint or a late notification does.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;

@@ -1,5 +1,7 @@
 //! Lines from sockets, bad UTF-8, damaged gzip, and the generator at a rate.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::io::Write;
 use std::net::TcpListener;
 use std::sync::Arc;

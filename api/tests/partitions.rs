@@ -1,5 +1,7 @@
 //! Whole partitions, and records with their key's state.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use slackwater::prelude::*;
 
 #[test]

@@ -1,5 +1,7 @@
 //! Each kind of window against a naive model, run as batch, as stream and as backlog-then-stream.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod script;
 
 use std::collections::BTreeMap;

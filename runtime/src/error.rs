@@ -97,19 +97,16 @@ pub enum TaskError {
 
 impl TaskError {
     /// Wraps an error of keyed state.
-    #[must_use]
     pub fn state(operator: &str) -> impl Fn(state::StateError) -> Self + '_ {
         move |source| Self::State { operator: operator.to_owned(), source }
     }
 
     /// Wraps an error of a sorted input.
-    #[must_use]
     pub fn sort(operator: &str) -> impl Fn(sort::SortError) -> Self + '_ {
         move |source| Self::Sort { operator: operator.to_owned(), source }
     }
 
     /// Wraps what a user's function returned.
-    #[must_use]
     pub fn user(operator: &str) -> impl Fn(anyhow::Error) -> Self + '_ {
         move |source| Self::User { operator: operator.to_owned(), record: None, source }
     }

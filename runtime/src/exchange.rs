@@ -49,9 +49,12 @@ impl<T: Send, K: Key> Route<T> for KeyRoute<T, K> {
     }
 }
 
+/// A user's function of record and number of consumers.
+pub type CustomSelector<T> = Arc<dyn Fn(&T, u32) -> u32 + Send + Sync>;
+
 /// By a user's function of record and number of consumers; held within the number.
 pub struct CustomRoute<T> {
-    function: Arc<dyn Fn(&T, u32) -> u32 + Send + Sync>,
+    function: CustomSelector<T>,
     consumers: u32,
 }
 
@@ -206,7 +209,7 @@ impl<T: Record> Output<T> for PersistentOutput<T> {
 enum EdgeRoute<T> {
     Plain,
     Key(Arc<dyn Fn(MaxParallelism, u32) -> Box<dyn Route<T>> + Send + Sync>),
-    Custom(Arc<dyn Fn(&T, u32) -> u32 + Send + Sync>),
+    Custom(CustomSelector<T>),
     Broadcast(fn(&Batch<T>) -> Batch<T>),
 }
 
@@ -246,7 +249,7 @@ macro_rules! edge_constructors {
 
             /// By a function of record and number of consumers.
             #[must_use]
-            pub fn custom(function: Arc<dyn Fn(&T, u32) -> u32 + Send + Sync>) -> Self {
+            pub fn custom(function: CustomSelector<T>) -> Self {
                 Self { route: EdgeRoute::Custom(function) }
             }
 

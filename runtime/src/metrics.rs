@@ -105,7 +105,7 @@ impl OperatorMetrics {
             skipped: self.skipped.load(Ordering::Relaxed),
             backlog_records: self.backlog_records.load(Ordering::Relaxed),
             phases: self.phases.lock().clone(),
-            state: self.state.lock().clone(),
+            state: *self.state.lock(),
         }
     }
 }

@@ -277,8 +277,11 @@ impl<T: Send + 'static> Operator<T, ()> for SinkOperator<T> {
     }
 }
 
+/// Items of a checkpoint, as bytes.
+type Items = Vec<Vec<u8>>;
+
 /// Tells what is to be committed from what a writer has stored; see [`SinkOperator::snapshot`].
-fn split(items: &[Vec<u8>]) -> anyhow::Result<(Vec<Vec<u8>>, Vec<Vec<u8>>)> {
+fn split(items: &[Vec<u8>]) -> anyhow::Result<(Items, Items)> {
     let (mut committables, mut states) = (Vec::new(), Vec::new());
     for item in items {
         let (is_state, item) = decode_exact::<(bool, Vec<u8>)>(item)?;

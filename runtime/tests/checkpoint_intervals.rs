@@ -2,6 +2,8 @@
 //!
 //! The coordinator has no clock: time is a number here, moved by hand.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::collections::BTreeSet;
 use std::time::Duration;
 

@@ -1,5 +1,7 @@
 //! The registry of data sets, fed by hand with what workers report (FLIP-67).
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::sync::Arc;
 
 use crossbeam_channel::Receiver;

@@ -1,5 +1,7 @@
 //! Streams kept between jobs (FLIP-205) and the partitions that keep them (FLIP-67), through the api.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod batch;
 mod cache;
 mod cases;

@@ -10,20 +10,20 @@ use slackwater::{CacheOutcome, CachedDataStream, Collected, DataSetId};
 
 /// How often a function has been called.
 #[derive(Clone, Default)]
-pub struct Calls(Arc<AtomicU64>);
+pub(crate) struct Calls(Arc<AtomicU64>);
 
 impl Calls {
-    pub fn get(&self) -> u64 {
+    pub(crate) fn get(&self) -> u64 {
         self.0.load(Ordering::SeqCst)
     }
 
-    pub fn one_more(&self) -> u64 {
+    pub(crate) fn one_more(&self) -> u64 {
         self.0.fetch_add(1, Ordering::SeqCst) + 1
     }
 }
 
 /// Batch jobs of this parallelism on so many workers; restarts come at once.
-pub fn env(parallelism: u32, workers: u32) -> StreamExecutionEnvironment {
+pub(crate) fn env(parallelism: u32, workers: u32) -> StreamExecutionEnvironment {
     let env = StreamExecutionEnvironment::new();
     env.set(&options::PARALLELISM, Some(parallelism))
         .set(&options::WORKERS, workers)
@@ -32,7 +32,11 @@ pub fn env(parallelism: u32, workers: u32) -> StreamExecutionEnvironment {
 }
 
 /// The numbers below `count`, spread over all subtasks, doubled by a function that counts its calls.
-pub fn doubled(env: &StreamExecutionEnvironment, count: u64, calls: &Calls) -> DataStream<u64> {
+pub(crate) fn doubled(
+    env: &StreamExecutionEnvironment,
+    count: u64,
+    calls: &Calls,
+) -> DataStream<u64> {
     let calls = calls.clone();
     env.generate(count, |i| i)
         .partition_custom(|i, subtasks| u32::try_from(*i).unwrap() % subtasks)
@@ -44,13 +48,13 @@ pub fn doubled(env: &StreamExecutionEnvironment, count: u64, calls: &Calls) -> D
 }
 
 /// What [`doubled`] gives, in order.
-pub fn doubles(count: u64) -> Vec<u64> {
+pub(crate) fn doubles(count: u64) -> Vec<u64> {
     (0..count).map(|i| i * 2).collect()
 }
 
 /// What became of a cached stream in the job that collected something.
 #[track_caller]
-pub fn outcome<T>(collected: &Collected<T>, name: &str) -> CacheOutcome {
+pub(crate) fn outcome<T>(collected: &Collected<T>, name: &str) -> CacheOutcome {
     collected
         .report()
         .cache(name)
@@ -60,7 +64,7 @@ pub fn outcome<T>(collected: &Collected<T>, name: &str) -> CacheOutcome {
 }
 
 #[track_caller]
-pub fn assert_recomputed<T>(collected: &Collected<T>, name: &str, why: &str) {
+pub(crate) fn assert_recomputed<T>(collected: &Collected<T>, name: &str, why: &str) {
     match outcome(collected, name) {
         CacheOutcome::Recomputed { reason } => assert!(reason.contains(why), "{reason}"),
         other => panic!("{other:?}"),
@@ -68,7 +72,7 @@ pub fn assert_recomputed<T>(collected: &Collected<T>, name: &str, why: &str) {
 }
 
 /// The files of one part of a data set: data and index.
-pub fn files_of(
+pub(crate) fn files_of(
     env: &StreamExecutionEnvironment,
     data_set: DataSetId,
     producer: u32,
@@ -84,13 +88,17 @@ pub fn files_of(
 }
 
 /// The data file of one part.
-pub fn data_file(env: &StreamExecutionEnvironment, data_set: DataSetId, producer: u32) -> PathBuf {
+pub(crate) fn data_file(
+    env: &StreamExecutionEnvironment,
+    data_set: DataSetId,
+    producer: u32,
+) -> PathBuf {
     let is_data = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "data");
     files_of(env, data_set, producer).into_iter().find(is_data).unwrap()
 }
 
 /// Flips one bit in the middle of a file.
-pub fn flip(path: &PathBuf) {
+pub(crate) fn flip(path: &PathBuf) {
     let mut bytes = std::fs::read(path).unwrap();
     let middle = bytes.len() / 2;
     bytes[middle] ^= 0x10;
@@ -98,7 +106,7 @@ pub fn flip(path: &PathBuf) {
 }
 
 /// Removes the files of one part.
-pub fn remove<T: Record + Clone>(
+pub(crate) fn remove<T: Record + Clone>(
     env: &StreamExecutionEnvironment,
     cached: &CachedDataStream<T>,
     producer: u32,

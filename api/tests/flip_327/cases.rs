@@ -151,8 +151,11 @@ fn case_08_backlog_flip_flop() {
     }
 }
 
+/// Key, start, end and values of a window.
+type WindowRow = (String, i64, i64, Vec<i64>);
+
 /// Windows of `size` over a case: `(key, start, end, values)` in order, and what was late.
-fn windows(lines: &str, size: u64) -> (Vec<(String, i64, i64, Vec<i64>)>, Vec<i64>) {
+fn windows(lines: &str, size: u64) -> (Vec<WindowRow>, Vec<i64>) {
     let env = mixed();
     let (windows, lates) = (Recorded::new(), Recorded::new());
     let source = ScriptedSource::new(script_of(lines));

@@ -1,12 +1,14 @@
 //! Several sources, channels, operators and inputs.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use slackwater::prelude::*;
 use slackwater::{
-    CollectionSource, GeneratorSource, HybridSource, KeyedCoProcessFunction, ScriptStep,
-    ScriptedSource, TwoInputBacklog, options,
+    CollectionSource, GeneratorSource, HybridSource, JobProgress, KeyedCoProcessFunction,
+    ScriptStep, ScriptedSource, TwoInputBacklog, options,
 };
 
 use crate::support::{Recorded, Switch, mixed, streaming};
@@ -17,20 +19,44 @@ fn pairs(n: i64) -> Vec<ScriptStep<Pair>> {
     (0..n).map(|i| ScriptStep::at(i, (u32::try_from(i % 10).unwrap(), 1))).collect()
 }
 
+/// A condition of a script that the test's own thread makes true.
+fn told(flag: &Arc<AtomicBool>) -> ScriptStep<Pair> {
+    let flag = Arc::clone(flag);
+    ScriptStep::until(move || flag.load(Ordering::Acquire))
+}
+
+/// Waits until operator `sum` has collected so many records in backlog.
+fn until_collected(progress: &JobProgress, records: u64) {
+    let collected = || -> u64 {
+        let operators = progress.operators();
+        let of_sum = operators.iter().filter(|operator| operator.name == "sum");
+        of_sum.flat_map(|operator| &operator.subtasks).map(|subtask| subtask.backlog_records).sum()
+    };
+    let begun = Instant::now();
+    while collected() < records {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{} of {records}", collected());
+        std::thread::yield_now();
+    }
+}
+
 /// R8, M20, tB7: a union of a backlog and a live source is in backlog until the former is live or has
-/// ended; then the live one's records come too, and nothing is late.
+/// ended; then the live one's records come too, and nothing is late. The live source begins once the
+/// operator collects, for what comes before any channel speaks of backlog is live (D2).
 #[test]
 fn a_union_stays_in_backlog_until_its_last_source_leaves_it() {
     for ends_in_backlog in [false, true] {
         let outputs = Recorded::new();
+        let (collects, all_there) = (Arc::default(), Arc::default());
         let env = mixed();
         env.set(&options::CHECKPOINT_INTERVAL, Some(Duration::from_millis(1)));
         let mut steps = vec![ScriptStep::Backlog(true)];
         steps.extend(pairs(1_000));
+        steps.push(told(&all_there));
         if !ends_in_backlog {
             steps.push(ScriptStep::Backlog(false));
         }
-        let mut live = pairs(500);
+        let mut live = vec![told(&collects)];
+        live.extend(pairs(500));
         live.push(outputs.reaches(10));
         live.push(ScriptStep::at(2_000, (3, 1)));
         let strategy = WatermarkStrategy::monotonous;
@@ -43,7 +69,13 @@ fn a_union_stays_in_backlog_until_its_last_source_leaves_it() {
             .sum(|pair: &Pair| pair.1)
             .name("sum")
             .for_each(move |pair| seen.push(pair));
-        let report = env.execute("union").unwrap();
+        let job = env.submit("union").unwrap();
+        let progress = job.progress();
+        until_collected(&progress, 1);
+        collects.store(true, Ordering::Release);
+        until_collected(&progress, 1_500);
+        all_there.store(true, Ordering::Release);
+        let report = job.wait().unwrap();
         let phase = &report.operator("sum").unwrap().phases[0];
         assert_eq!((phase.records, phase.keys), (1_500, 10), "{phase:?}");
         assert_eq!(outputs.all().last(), Some(&(3, 151)));

@@ -1,5 +1,7 @@
 //! Backlog, then stream, by whole programs: cases, several inputs, checkpoints, crashes, restores.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod cases;
 mod inputs;
 mod kill;

@@ -9,6 +9,8 @@
 //! `ORACLE_FIRST_SEED` and `ORACLE_COUNT` run more seeds than the few of a plain test run; a seed that
 //! fails is printed and becomes a row of [`SEEDS_THAT_FAILED`].
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod data;
 mod program;
 mod run;

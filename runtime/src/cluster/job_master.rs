@@ -138,7 +138,7 @@ enum UnitState {
     Waiting {
         not_before: Duration,
     },
-    Running(RunningUnit),
+    Running(Box<RunningUnit>),
     Finished,
 }
 
@@ -155,13 +155,16 @@ struct SavepointRequest {
     answer: Sender<Result<std::path::PathBuf, JobError>>,
 }
 
+/// An event and who sent it.
+type TaskMessage = (TaskId, TaskEvent);
+
 /// A finished partition and where it lies.
 type Located = (TaskManagerId, FinishedOutput);
 
 /// Runs one job.
 pub struct JobMaster {
     request: JobRequest,
-    events: (Sender<(TaskId, TaskEvent)>, Receiver<(TaskId, TaskEvent)>),
+    events: (Sender<TaskMessage>, Receiver<TaskMessage>),
     commands: Receiver<JobCommand>,
     units: Vec<Unit>,
     states: Vec<UnitState>,

@@ -30,12 +30,15 @@ pub trait WatermarkGenerator<T>: Send {
 /// Finds a record's timestamp.
 pub type TimestampAssigner<T> = Arc<dyn Fn(&T) -> Timestamp + Send + Sync>;
 
+/// Makes the watermark generator of one subtask.
+pub type GeneratorFactory<T> = Arc<dyn Fn() -> Box<dyn WatermarkGenerator<T>> + Send + Sync>;
+
 /// How event time is found in a stream. Shared by the subtasks.
 pub struct WatermarkStrategy<T> {
     /// Finds timestamps; `None` keeps those that records have.
     pub assigner: Option<TimestampAssigner<T>>,
     /// Makes the generator of one subtask; `None`: no watermarks.
-    pub generator: Option<Arc<dyn Fn() -> Box<dyn WatermarkGenerator<T>> + Send + Sync>>,
+    pub generator: Option<GeneratorFactory<T>>,
     /// After so long without records a subtask holds nobody up.
     pub idle_after: Option<Duration>,
 }

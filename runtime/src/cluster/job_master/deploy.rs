@@ -114,7 +114,8 @@ impl JobMaster {
             self.tell(task, TaskManagerMessage::Deploy(Box::new(deployment)));
         }
         if let Some(state) = self.states.get_mut(unit) {
-            *state = UnitState::Running(RunningUnit { left, slots, network, failure: None });
+            let running = RunningUnit { left, slots, network, failure: None };
+            *state = UnitState::Running(Box::new(running));
         }
         for (vertex, mut opened) in orders {
             // The flag went with the deployments.
