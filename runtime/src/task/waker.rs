@@ -36,7 +36,9 @@ impl TaskWaker {
             Some(limit) => thread::park_timeout(limit),
             None => thread::park(),
         }
-        self.notified.store(false, Ordering::Release);
+        // A swap, not a store: what a waker did before it found the flag set must be seen from here on,
+        // and a plain store could pass the reads that follow it.
+        self.notified.swap(false, Ordering::AcqRel);
     }
 }
 
