@@ -54,8 +54,15 @@ fn a_running_sum_goes_on_live_over_the_state_of_its_backlog() {
 }
 
 #[test]
-fn word_count_runs_as_batch() {
+fn word_count_runs_as_batch_over_plain_and_compressed_exchanges() {
+    for compression in [options::Compression::None, options::Compression::Lz4] {
+        count_words(compression);
+    }
+}
+
+fn count_words(compression: options::Compression) {
     let env = StreamExecutionEnvironment::new();
+    env.set(&options::SHUFFLE_COMPRESSION, compression);
     env.set(&options::PARALLELISM, Some(3));
     let counts = env
         .from_collection(["a b a", "c a", "b"])

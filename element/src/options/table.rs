@@ -63,16 +63,6 @@ named_values! {
 }
 
 named_values! {
-    /// What runs again when a part of a cache is lost.
-    CacheRecovery: "`job` or `partitions`" {
-        /// The original job as a whole (FLIP-205).
-        Job = "job",
-        /// Only the producers of what was lost.
-        Partitions = "partitions",
-    }
-}
-
-named_values! {
     /// How blocks are compressed.
     Compression: "`none`, `lz4` or `zstd`" {
         /// As they are.
@@ -134,8 +124,6 @@ options! {
     RUNTIME_MODE: RuntimeMode = "execution.runtime-mode", RuntimeMode::Automatic;
     /// Exchanges of batch jobs: through files, or through channels.
     BATCH_SHUFFLE_MODE: BatchShuffleMode = "execution.batch-shuffle-mode", BatchShuffleMode::AllExchangesBlocking;
-    /// How long a record may wait for its batch to fill.
-    BUFFER_TIMEOUT: Duration = "execution.buffer-timeout.interval", Duration::from_millis(1);
     /// Subtasks of each operator that does not say otherwise.
     PARALLELISM: Option<u32> = "parallelism.default", None;
     /// Key groups of each operator: the bound of its parallelism, 1 to 32768.
@@ -150,16 +138,12 @@ options! {
     MANAGED_MEMORY: Option<ByteSize> = "taskmanager.memory.managed.size", None;
     /// Directories for temporary files, separated by commas; unset: the system's.
     TMP_DIRS: Option<String> = "io.tmp.dirs", None;
-    /// Bytes of temporary files allowed in each directory; unset: no limit.
-    TMP_QUOTA: Option<ByteSize> = "io.tmp.quota", None;
     /// Memory of each sorted input.
     SORTED_INPUTS_MEMORY: ByteSize = "execution.sorted-inputs.memory", ByteSize::mib(128);
     /// Whether batch mode sorts keyed inputs; false is refused with the one-key state backend.
     SORTED_INPUTS: bool = "execution.sorted-inputs.enabled", true;
     /// Runs merged at once by external sorts.
     SORT_FAN_IN: u32 = "execution.sort.fan-in", 128;
-    /// Compression of the blocks of sorted runs.
-    SORT_COMPRESSION: Compression = "execution.sort.compression", Compression::None;
     /// Whether keyed operators sort their backlog.
     BACKLOG_STRATEGY: BacklogStrategy = "execution.backlog.strategy", BacklogStrategy::Auto;
     /// Whether sorted runs of a backlog survive a crash.
@@ -186,16 +170,12 @@ options! {
     CHECKPOINT_RETAIN_ON_CANCEL: bool = "execution.checkpointing.externalized-checkpoint-retention", false;
     /// Directory of checkpoints; unset: a temporary one.
     CHECKPOINT_DIR: Option<String> = "execution.checkpointing.dir", None;
-    /// Directory of savepoints.
-    SAVEPOINT_DIR: Option<String> = "execution.checkpointing.savepoint-dir", None;
     /// A checkpoint or savepoint to start from.
     SAVEPOINT_PATH: Option<String> = "execution.savepoint.path", None;
     /// Whether state of operators that the program no longer has is left out on restore.
     ALLOW_NON_RESTORED_STATE: bool = "execution.savepoint.ignore-unclaimed-state", false;
     /// Where keyed state lives in streaming mode.
     STATE_BACKEND: StateBackendKind = "state.backend.type", StateBackendKind::Heap;
-    /// Directory of keyed state on disk; unset: below the TaskManager's.
-    STATE_DIR: Option<String> = "state.backend.local-dir", None;
     /// Keys held by the write-back cache in front of a disk store; unset: 1 in sorted backlog, off otherwise (FLIP-325).
     STATE_CACHE_ENTRIES: Option<u64> = "state.backend.cache.max-entries-num", None;
     /// Memory of a disk store's own caches.
@@ -204,8 +184,6 @@ options! {
     STATE_BULK_LOAD: bool = "state.backend.bulk-load.enabled", true;
     /// What a job outside of batch mode does with a stream to be cached.
     CACHE_OUTSIDE_BATCH: CacheOutsideBatch = "execution.cache.outside-batch", CacheOutsideBatch::Error;
-    /// What runs again when a part of a cache is lost.
-    CACHE_RECOVERY: CacheRecovery = "execution.cache.recovery", CacheRecovery::Job;
     /// Bytes that all caches of an environment may take; unset: no limit.
     CACHE_MAX_BYTES: Option<ByteSize> = "execution.cache.max-bytes", None;
     /// Compression of cached results.
@@ -236,6 +214,4 @@ options! {
     RESTART_FAILURE_INTERVAL: Duration = "restart-strategy.failure-rate.failure-rate-interval", Duration::from_secs(60);
     /// Time between two heartbeats of a TaskManager.
     HEARTBEAT_INTERVAL: Duration = "heartbeat.interval", Duration::from_millis(500);
-    /// Time without heartbeats after which a TaskManager counts as lost.
-    HEARTBEAT_TIMEOUT: Duration = "heartbeat.timeout", Duration::from_secs(10);
 }

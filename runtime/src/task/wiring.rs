@@ -297,6 +297,9 @@ impl Wiring<'_> {
                     descriptor: PartitionDescriptor::new(
                         id,
                         u32::try_from(reached.len()).unwrap_or(1),
+                    )
+                    .compressed(
+                        self.context.config.get(&element::option_table::SHUFFLE_COMPRESSION)?,
                     ),
                     finished: Arc::clone(&self.finished),
                 }
