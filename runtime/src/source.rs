@@ -124,6 +124,16 @@ pub trait SplitEnumerator<S>: Send {
     ///
     /// What went wrong; the checkpoint is then declined.
     fn snapshot(&mut self) -> anyhow::Result<Vec<u8>>;
+
+    /// Where a source that follows this one is to begin, in bytes that both understand; asked for when
+    /// all splits have been read ([`hybrid::HybridSource::then_from`]). By default it says nothing.
+    ///
+    /// # Errors
+    ///
+    /// What cannot be found out, by name; the job then fails.
+    fn end_position(&mut self) -> anyhow::Result<Vec<u8>> {
+        Ok(Vec::new())
+    }
 }
 
 /// What an enumerator orders; carried out when its call returns.

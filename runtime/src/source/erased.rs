@@ -54,6 +54,13 @@ pub trait AnyEnumerator: Send {
     ///
     /// What the enumerator says.
     fn snapshot(&mut self) -> anyhow::Result<Vec<u8>>;
+
+    /// See [`SplitEnumerator::end_position`].
+    ///
+    /// # Errors
+    ///
+    /// What the enumerator says.
+    fn end_position(&mut self) -> anyhow::Result<Vec<u8>>;
 }
 
 struct Enumerator<S> {
@@ -104,6 +111,10 @@ impl<S: Record> AnyEnumerator for Enumerator<S> {
 
     fn snapshot(&mut self) -> anyhow::Result<Vec<u8>> {
         self.inner.snapshot()
+    }
+
+    fn end_position(&mut self) -> anyhow::Result<Vec<u8>> {
+        self.inner.end_position()
     }
 }
 

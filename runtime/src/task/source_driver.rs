@@ -1,5 +1,6 @@
 //! Drives a chain that begins with a source: reader to head.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use element::{Barrier, Control, RecordAttributes, Timestamp};
@@ -16,7 +17,10 @@ pub struct SourceDriver<T> {
     reader: Box<dyn AnyReader<T>>,
     head: Box<dyn Output<T>>,
     context: Arc<OperatorContext>,
-    barriers: Vec<Barrier>,
+    barriers: VecDeque<Barrier>,
+    /// Mail that came behind a barrier which has not passed. Read earlier, its splits would lie in the
+    /// checkpoint twice: the enumerator has handed them out after it had stored what is left.
+    behind_barrier: VecDeque<TaskMail>,
     flag: bool,
     sent_flag: Option<bool>,
     asked: bool,
@@ -47,7 +51,8 @@ impl<T: Send> SourceDriver<T> {
             reader,
             head,
             context: Arc::clone(context),
-            barriers: Vec::new(),
+            barriers: VecDeque::new(),
+            behind_barrier: VecDeque::new(),
             flag: is_backlog,
             sent_flag: None,
             asked: false,
@@ -73,6 +78,41 @@ impl<T: Send> SourceDriver<T> {
         let attributes =
             if self.flag { RecordAttributes::BACKLOG } else { RecordAttributes::live(None) };
         self.head.signal(Signal::Stream(Control::Attributes(attributes)))
+    }
+
+    /// Reads one piece of mail.
+    fn take(&mut self, mail: TaskMail) -> Result<(), TaskError> {
+        match mail {
+            TaskMail::Splits(splits) => {
+                self.asked = false;
+                for split in splits {
+                    self.reader.add_split(&split).map_err(failed(&self.context))?;
+                }
+            }
+            TaskMail::NoMoreSplits => self.no_more = true,
+            // Nothing follows the end: the channel counts as live already (D2).
+            TaskMail::Backlog(_) if self.ended => {}
+            TaskMail::Backlog(is_backlog) => {
+                // The flag before goes out first, so that a backlog without records is one too (M31).
+                self.send_flag()?;
+                self.flag = is_backlog;
+                self.send_flag()?;
+            }
+            TaskMail::ReaderEvent(event) => {
+                self.asked = false;
+                self.reader.enumerator_event(&event).map_err(failed(&self.context))?;
+            }
+            TaskMail::Trigger(barrier) if self.ended => {
+                self.context.tell(TaskEvent::Declined {
+                    id: barrier.id,
+                    reason: format!("source `{}` has ended", self.context.name),
+                });
+            }
+            TaskMail::Trigger(barrier) => self.barriers.push_back(barrier),
+            TaskMail::Stop => self.stopped = true,
+            TaskMail::Complete(_) | TaskMail::Aborted(_) | TaskMail::Finished => {}
+        }
+        Ok(())
     }
 
     fn barrier(&mut self, barrier: Barrier) -> Result<Step, TaskError> {
@@ -139,9 +179,14 @@ impl<T: Send> Driver for SourceDriver<T> {
             Pump::Idle => {}
         }
         self.send_flag()?;
-        if !self.barriers.is_empty() {
-            let barrier = self.barriers.remove(0);
+        if let Some(barrier) = self.barriers.pop_front() {
             return self.barrier(barrier);
+        }
+        while let Some(mail) = self.behind_barrier.pop_front() {
+            self.take(mail)?;
+            if !self.barriers.is_empty() {
+                return Ok(Step::Progress);
+            }
         }
         if self.stopped { self.end() } else { self.read() }
     }
@@ -156,36 +201,10 @@ impl<T: Send> Driver for SourceDriver<T> {
     }
 
     fn mail(&mut self, mail: TaskMail) -> Result<(), TaskError> {
-        match mail {
-            TaskMail::Splits(splits) => {
-                self.asked = false;
-                for split in splits {
-                    self.reader.add_split(&split).map_err(failed(&self.context))?;
-                }
-            }
-            TaskMail::NoMoreSplits => self.no_more = true,
-            // Nothing follows the end: the channel counts as live already (D2).
-            TaskMail::Backlog(_) if self.ended => {}
-            TaskMail::Backlog(is_backlog) => {
-                // The flag before goes out first, so that a backlog without records is one too (M31).
-                self.send_flag()?;
-                self.flag = is_backlog;
-                self.send_flag()?;
-            }
-            TaskMail::ReaderEvent(event) => {
-                self.asked = false;
-                self.reader.enumerator_event(&event).map_err(failed(&self.context))?;
-            }
-            TaskMail::Trigger(barrier) if self.ended => {
-                self.context.tell(TaskEvent::Declined {
-                    id: barrier.id,
-                    reason: format!("source `{}` has ended", self.context.name),
-                });
-            }
-            TaskMail::Trigger(barrier) => self.barriers.push(barrier),
-            TaskMail::Stop => self.stopped = true,
-            TaskMail::Complete(_) | TaskMail::Aborted(_) | TaskMail::Finished => {}
+        if self.barriers.is_empty() && self.behind_barrier.is_empty() {
+            return self.take(mail);
         }
+        self.behind_barrier.push_back(mail);
         Ok(())
     }
 }
