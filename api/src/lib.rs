@@ -60,8 +60,9 @@ pub use joins::{IntervalJoined, JoinedStreams, TimeOffset, WindowedJoin};
 pub use keyed_stream::KeyedStream;
 pub use sink::{CsvFiles, FileSinkError, JsonFiles, TextFiles};
 pub use source::{
-    BadRecord, CsvSource, FileError, FileSplit, JsonSource, OnBadRecord, TcpError, TcpSource,
-    TextSource,
+    BadRecord, CaptureError, CapturedTable, Change, ChangeCaptureSource, ChangeKind, ChangeOf,
+    CsvSource, FileError, FileSplit, JsonSource, KeyRange, LogEntry, LogPoll, LogReader,
+    OnBadRecord, RowReader, TcpError, TcpSource, TextSource,
 };
 pub use window_result::WindowResult;
 pub use windowed_stream::WindowedStream;

@@ -1,4 +1,5 @@
-//! Sources over files and sockets: lines of text, CSV with typed rows, JSON lines, TCP lines.
+//! Sources over files and sockets (lines of text, CSV with typed rows, JSON lines, TCP lines), and over
+//! tables whose changes are logged.
 //!
 //! ```text
 //!   Files        a file, a directory or a glob -> FileSplits          (on the JobMaster's thread)
@@ -10,6 +11,7 @@
 //! files that come later.
 
 mod bad_record;
+mod change_capture;
 mod csv;
 mod files;
 mod glob;
@@ -22,6 +24,10 @@ mod split;
 mod tcp;
 
 pub use bad_record::{BadRecord, OnBadRecord};
+pub use change_capture::{
+    CaptureError, CapturedTable, Change, ChangeCaptureSource, ChangeKind, ChangeOf, KeyRange,
+    LogEntry, LogPoll, LogReader, RowReader,
+};
 pub use csv::CsvSource;
 pub use files::FileError;
 pub use json::JsonSource;
