@@ -73,6 +73,7 @@ pub use element::{
     Generation, Key, KeyHash, ManualClock, OptionValue, OrderedF32, OrderedF64, Record, Schema,
     Serde, SubtaskIndex, TaskManagerId, Timestamp,
 };
+pub use graph::ResolvedMode;
 pub use runtime::cluster::{DataSetListing, Deletion, JobProgress, ReleaseFailure, RequestId};
 pub use runtime::error::{JobError, TaskError, TaskFailure};
 pub use runtime::operator::aggregate::Aggregator;
@@ -104,8 +105,8 @@ pub use runtime::source::{
     SplitEnumerator, StaticSplits,
 };
 pub use state::{
-    AggregateFunction, AggregatingState, ListState, MapState, ReducingState, StateAccess,
-    TtlConfig, ValueState,
+    AggregateFunction, AggregatingState, KeyedStateBackend, ListState, MapState, ReducingState,
+    StateAccess, StateError, TtlClock, TtlConfig, TtlUpdate, TtlVisibility, ValueState,
 };
 
 /// Every option, by the field's name.
@@ -123,9 +124,9 @@ pub mod store {
 
 /// The seam for a shuffle of the user's own.
 pub mod shuffle {
-    pub use element::DirectoryStore;
+    pub use element::{DirectoryStore, SubpartitionIndex};
     pub use shuffle::{
-        FileShuffle, FinishedPartition, PartitionDescriptor, PartitionIdentity,
+        Damage, FileShuffle, FinishedPartition, PartitionDescriptor, PartitionIdentity,
         ResultPartitionReader, ResultPartitionWriter, ShuffleError, ShuffleService,
     };
 }
