@@ -28,6 +28,8 @@ extern crate self as slackwater;
 
 mod aggregates;
 mod async_stream;
+#[cfg(doctest)]
+mod book;
 mod cached_data_stream;
 mod cluster;
 mod collected;

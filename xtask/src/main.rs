@@ -1,12 +1,14 @@
 //! The rules that cargo does not know: `cargo xtask tidy`, `list`, `fill` and `bench-guard`.
 //!
-//! `tidy` checks the arrows between crates, the shape of source files, and that each promise in
-//! `docs` names a test that exists. `list` prints the promises without a test, `fill` writes tests
-//! whose name or comment carries an id into the tables. The same checks are tests:
-//! `cargo test -p xtask` runs them. Left out on purpose: all that rustc, clippy and rustfmt check.
+//! `tidy` checks the arrows between crates, the shape of source files, that each promise in `docs`
+//! names a test that exists, and that the guide in `docs/book` is whole. `list` prints the promises
+//! without a test, `fill` writes tests whose name or comment carries an id into the tables. The same
+//! checks are tests: `cargo test -p xtask` runs them. Left out on purpose: all that rustc, clippy and
+//! rustfmt check.
 
 #![forbid(unsafe_code)]
 
+mod book;
 mod guard;
 mod layers;
 mod promises;
@@ -49,6 +51,7 @@ fn tidy_all() -> Result<()> {
     let mut findings = layers::check()?;
     findings.extend(tidy::check()?);
     findings.extend(promises::check()?);
+    findings.extend(book::check()?);
     findings.iter().for_each(|finding| println!("{finding}"));
     if findings.is_empty() {
         println!("tidy: nothing to say");
