@@ -38,10 +38,26 @@ impl Cluster {
     }
 
     /// Has a worker answer nothing until what is handed back is dropped, which must be before the
-    /// environment is closed. Tasks that it runs go on. `None` if it is not alive.
+    /// environment is closed. Tasks that it runs go on. After `heartbeat.timeout` it counts as lost,
+    /// as if killed; when it comes back it drops what it holds, and ends. `None` if it is not alive.
     #[must_use]
     pub fn pause(&self, worker: TaskManagerId) -> Option<PausedWorker> {
         self.session.pause(worker)
+    }
+
+    /// Cuts a worker off, as [`pause`](Self::pause) does, and holds what its tasks say until what is
+    /// handed back is dropped: it comes late then, and counts only if the worker still does. Files are
+    /// read past the cut. `None` if it is not alive.
+    #[must_use]
+    pub fn cut_off(&self, worker: TaskManagerId) -> Option<PausedWorker> {
+        self.session.cut_off(worker)
+    }
+
+    /// The number of the last heartbeat that a worker has answered, from 1; 0 before that. `None` if it
+    /// is not alive.
+    #[must_use]
+    pub fn heartbeat(&self, worker: TaskManagerId) -> Option<u64> {
+        self.data_sets.heartbeat(worker)
     }
 
     /// Workers that run nothing and hold no part of a cached result.

@@ -14,6 +14,12 @@ pub trait Clock: Send + Sync + std::fmt::Debug {
 
     /// Time that never goes back, from an arbitrary start; for durations only.
     fn monotonic(&self) -> Duration;
+
+    /// How long a thread may sleep before it reads this clock again, when what it waits for is `left`
+    /// away by this clock. The machine's clock needs no second look before then.
+    fn patience(&self, left: Duration) -> Duration {
+        left
+    }
 }
 
 /// The machine's clock.
@@ -70,5 +76,10 @@ impl Clock for ManualClock {
 
     fn monotonic(&self) -> Duration {
         Duration::from_millis(self.millis.load(Ordering::SeqCst).max(0).unsigned_abs())
+    }
+
+    /// It moves at any time.
+    fn patience(&self, left: Duration) -> Duration {
+        left.min(Duration::from_millis(2))
     }
 }

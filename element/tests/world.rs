@@ -184,6 +184,7 @@ fn a_manual_clock_stands_still_until_it_is_moved() {
     assert_eq!((clock.now(), clock.monotonic()), (Timestamp(1_000), Duration::from_secs(1)));
     other.advance(Duration::from_millis(5));
     assert_eq!(clock.now(), Timestamp(1_005));
+    assert!(clock.patience(Duration::MAX) < Duration::from_secs(1), "it is looked at often");
     other.set(Timestamp(3));
     assert_eq!(clock.now(), Timestamp(3));
 }

@@ -12,8 +12,10 @@
 mod data_set;
 mod data_sets;
 mod enumerators;
+mod heartbeats;
 mod hosted;
 mod job_master;
+mod line;
 mod progress;
 mod restart;
 mod task_manager;
@@ -25,8 +27,10 @@ pub use data_sets::{
     DataSetListing, DataSets, Deletion, JobDataSets, Making, ReleaseFailure, RequestId, Settlement,
     WorkerReport,
 };
+pub(crate) use heartbeats::Heartbeats;
 pub(crate) use job_master::lost_partition;
 pub use job_master::{CompletedCheckpoint, JobCommand, JobMaster, JobOutcome, JobRequest};
+pub use line::Line;
 pub use progress::JobProgress;
 pub use restart::RestartPolicy;
 pub use task_manager::{TaskManager, TaskManagerHandle, TaskManagerMessage};

@@ -7,6 +7,7 @@ use crossbeam_channel::Sender;
 use element::{Attempt, Barrier, CheckpointId, SubtaskIndex, VertexId};
 
 use crate::checkpoint::OperatorState;
+use crate::cluster::Line;
 use crate::error::TaskError;
 
 /// From which task an event comes.
@@ -111,12 +112,14 @@ pub struct TaskEvents {
     pub task: TaskId,
     /// The JobMaster's mailbox.
     pub sender: Sender<(TaskId, TaskEvent)>,
+    /// What is spoken over.
+    pub line: Line,
 }
 
 impl TaskEvents {
     /// Sends an event. A JobMaster that is gone no longer listens, and needs not.
     pub fn send(&self, event: TaskEvent) {
-        if self.sender.send((self.task, event)).is_err() {
+        if !self.line.send(&self.sender, self.task, event) {
             tracing::debug!(task = ?self.task, "the job master is gone");
         }
     }

@@ -5,6 +5,7 @@
 
 mod attempts;
 mod jobs;
+mod resource_manager;
 mod workers;
 
 pub use attempts::Replan;
@@ -85,11 +86,12 @@ impl Session {
             memory: ByteSize(memory.0 / u64::from(number)),
         };
         let data_sets = options.data_sets;
-        let workers = Workers::start(settings, Arc::clone(&data_sets), snapshots.sender())?;
+        let jobs = Arc::default();
+        let workers = Workers::start(settings, Arc::clone(&data_sets), snapshots.sender(), &jobs)?;
         Ok(Arc::new(Self {
-            workers: Arc::new(workers),
+            workers,
             data_sets,
-            jobs: Arc::default(),
+            jobs,
             snapshots: Mutex::new(Some(snapshots)),
             stores,
             clock,
@@ -152,6 +154,13 @@ impl Session {
     #[must_use]
     pub fn pause(&self, worker: TaskManagerId) -> Option<PausedWorker> {
         self.workers.pause(worker)
+    }
+
+    /// Cuts a worker off until what is handed back is dropped: it hears nothing, and what it and its
+    /// tasks say comes late. Its tasks run on.
+    #[must_use]
+    pub fn cut_off(&self, worker: TaskManagerId) -> Option<PausedWorker> {
+        self.workers.cut_off(worker)
     }
 
     /// Starts a job; it runs on threads of its own. If cached data turns out to be lost, it is planned

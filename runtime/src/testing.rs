@@ -22,6 +22,7 @@ use sort::CancelFlag;
 use state::SnapshotSource;
 
 use crate::checkpoint::RestoredOperator;
+use crate::cluster::Line;
 use crate::context::{Deadline, OperatorContext, TaskContext, TreatmentPlan};
 use crate::error::TaskError;
 use crate::events::{TaskEvents, TaskId};
@@ -282,7 +283,7 @@ fn context(
         checkpoints: Arc::new(MemoryStore::new()),
         directory: PathBuf::new(),
         stores,
-        events: TaskEvents { task, sender },
+        events: TaskEvents { task, sender, line: Line::default() },
         cancelled: CancelFlag::default(),
         deadline: Deadline::default(),
     };

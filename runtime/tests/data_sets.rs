@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use crossbeam_channel::Receiver;
-use element::{DataSetId, Generation, MemoryStore, SubtaskIndex, TaskManagerId};
+use element::{Attempt, DataSetId, Generation, MemoryStore, SubtaskIndex, TaskManagerId};
 use shuffle::{FileShuffle, PartitionDescriptor, PartitionIdentity};
 use slackwater_runtime::cluster::{
     DataSetPart, DataSets, Deletion, TaskManagerHandle, TaskManagerMessage, WorkerReport,
@@ -24,6 +24,7 @@ fn part(worker: u64, generation: u32, producer: u32) -> DataSetPart {
     let identity = PartitionIdentity::DataSet {
         data_set: SET,
         generation: Generation(generation),
+        attempt: Attempt(0),
         producer: SubtaskIndex(producer),
     };
     DataSetPart {
@@ -40,6 +41,7 @@ fn report(worker: u64, sequence: u64, parts: Vec<DataSetPart>) -> WorkerReport {
     WorkerReport {
         worker: TaskManagerId(worker),
         sequence,
+        heartbeat: 0,
         answers: None,
         parts,
         failures: Vec::new(),
@@ -97,6 +99,6 @@ fn a_deletion_does_not_wait_for_a_worker_that_is_gone() {
     data_sets.reported(report(0, 1, vec![part(0, 1, 0), part(0, 1, 1)]));
     let request = data_sets.delete(SET);
     assert_eq!(data_sets.deletion(request), Some(Deletion::Pending));
-    data_sets.worker_lost(TaskManagerId(0));
+    data_sets.worker_lost(TaskManagerId(0), "was lost");
     assert_eq!(data_sets.deletion(request), Some(Deletion::Done));
 }

@@ -17,7 +17,7 @@ use std::fmt;
 use std::ops::Range;
 
 use element::option_table::Compression;
-use element::{DataSetId, Generation, PartitionId, SubpartitionIndex, SubtaskIndex};
+use element::{Attempt, DataSetId, Generation, PartitionId, SubpartitionIndex, SubtaskIndex};
 
 use crate::ShuffleError;
 
@@ -32,6 +32,9 @@ pub enum PartitionIdentity {
         data_set: DataSetId,
         /// Which making of it.
         generation: Generation,
+        /// The attempt that wrote it: where partitions outlive workers, one that was given up may
+        /// still write.
+        attempt: Attempt,
         /// The subtask that wrote it.
         producer: SubtaskIndex,
     },
@@ -41,7 +44,7 @@ impl fmt::Display for PartitionIdentity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Result(id) => write!(f, "partition {id}"),
-            Self::DataSet { data_set, generation, producer } => {
+            Self::DataSet { data_set, generation, producer, .. } => {
                 write!(f, "partition {producer} of data set {data_set}.{generation}")
             }
         }

@@ -222,6 +222,7 @@ fn identities_are_apart(service: &dyn ShuffleService) {
         let identity = PartitionIdentity::DataSet {
             data_set: DataSetId(set),
             generation: Generation(generation),
+            attempt: Attempt(0),
             producer: SubtaskIndex(producer),
         };
         PartitionDescriptor::new(identity, 1)

@@ -7,5 +7,6 @@ mod cache;
 mod cases;
 mod cluster;
 mod fallback;
+mod heartbeats;
 mod modes;
 mod support;

@@ -214,4 +214,6 @@ options! {
     RESTART_FAILURE_INTERVAL: Duration = "restart-strategy.failure-rate.failure-rate-interval", Duration::from_secs(60);
     /// Time between two heartbeats of a TaskManager.
     HEARTBEAT_INTERVAL: Duration = "heartbeat.interval", Duration::from_millis(500);
+    /// Time without an answer to a heartbeat after which a TaskManager counts as lost.
+    HEARTBEAT_TIMEOUT: Duration = "heartbeat.timeout", Duration::from_secs(50);
 }

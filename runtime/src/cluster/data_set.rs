@@ -48,7 +48,7 @@ pub(crate) fn place_of(
     identity: &PartitionIdentity,
 ) -> Option<(DataSetId, Generation, SubtaskIndex)> {
     match identity {
-        PartitionIdentity::DataSet { data_set, generation, producer } => {
+        PartitionIdentity::DataSet { data_set, generation, producer, .. } => {
             Some((*data_set, *generation, *producer))
         }
         PartitionIdentity::Result(_) => None,
@@ -192,6 +192,7 @@ mod tests {
         let identity = PartitionIdentity::DataSet {
             data_set: DataSetId(7),
             generation: Generation(generation),
+            attempt: element::Attempt(0),
             producer: SubtaskIndex(producer),
         };
         DataSetPart {

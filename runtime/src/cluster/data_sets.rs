@@ -64,6 +64,7 @@ struct Worker {
     handle: TaskManagerHandle,
     /// The number of its last report; earlier ones that come late are dropped.
     sequence: u64,
+    heartbeat: u64,
     tasks: usize,
 }
 
@@ -162,6 +163,7 @@ impl DataSets {
                 partition: PartitionIdentity::DataSet {
                     data_set,
                     generation: Generation::default(),
+                    attempt: element::Attempt(0),
                     producer: element::SubtaskIndex(0),
                 },
             }),

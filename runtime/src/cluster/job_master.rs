@@ -296,9 +296,14 @@ impl JobMaster {
         let deadline = restart.chain(self.coordinator.next_deadline()).min();
         let timeout = deadline
             .map_or(Duration::from_secs(3_600), |deadline| deadline.saturating_sub(self.now()));
+        let timeout = self.request.clock.patience(timeout);
         let (events, commands) = (self.events.1.clone(), self.commands.clone());
         crossbeam_channel::select! {
             recv(events) -> event => if let Ok((task, event)) = event {
+                // What was asked for before a task ended comes before its end.
+                while let Ok(command) = commands.try_recv() {
+                    self.command(command);
+                }
                 self.event(task, event);
             },
             recv(commands) -> command => match command {

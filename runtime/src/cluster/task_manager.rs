@@ -4,15 +4,15 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Duration;
 
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
+use crossbeam_channel::{Receiver, Sender};
 use element::{JobId, TaskManagerId};
 use shuffle::{PartitionDescriptor, PartitionIdentity, ShuffleService, Wake};
 use sort::CancelFlag;
 
 use super::data_sets::{ReleaseFailure, RequestId, WorkerReport};
 use super::hosted::HostedPartitions;
+use super::line::Line;
 use crate::events::{FinishedOutput, TaskEvent, TaskId, TaskMail};
 use crate::task::{Place, TaskDeployment, TaskWaker, run_to_end, wire};
 
@@ -45,6 +45,8 @@ pub enum TaskManagerMessage {
         /// Which ones.
         partitions: Vec<PartitionIdentity>,
     },
+    /// Say that it is there and what it keeps: the heartbeat of this number.
+    Heartbeat(u64),
     /// Say nothing and do nothing until the other end is dropped: a stand-in for a worker that hangs.
     Pause(Receiver<()>),
     /// Die: everything on this worker's disk is gone when the other end hears of it.
@@ -75,12 +77,14 @@ struct Running {
 /// A worker.
 pub struct TaskManager {
     handle: TaskManagerHandle,
+    given_up: CancelFlag,
+    line: Line,
     thread: Option<JoinHandle<()>>,
 }
 
 impl TaskManager {
-    /// Starts one. It reports what it keeps with each answer and at least every `heartbeat`; its
-    /// directory is removed when it ends.
+    /// Starts one. It reports what it keeps at once and with each answer; its directory is removed when
+    /// it ends.
     ///
     /// # Errors
     ///
@@ -89,12 +93,12 @@ impl TaskManager {
         id: TaskManagerId,
         place: Place,
         reports: Sender<WorkerReport>,
-        heartbeat: Duration,
     ) -> std::io::Result<Self> {
         let (sender, receiver) = crossbeam_channel::unbounded();
         let service = Arc::clone(&place.service);
         let hosted = HostedPartitions::new(id, Arc::clone(&service));
         let handle = TaskManagerHandle { id, slots: 1, sender: sender.clone(), service };
+        let (given_up, line) = (CancelFlag::new(), place.line.clone());
         let worker = Worker {
             id,
             place: Arc::new(place),
@@ -104,18 +108,36 @@ impl TaskManager {
             settled: BTreeSet::new(),
             reports,
             sequence: 0,
-            heartbeat,
+            heartbeat: 0,
+            given_up: given_up.clone(),
         };
         let thread = std::thread::Builder::new()
             .name(format!("task-manager-{id}"))
             .spawn(move || worker.run(&receiver))?;
-        Ok(Self { handle, thread: Some(thread) })
+        Ok(Self { handle, given_up, line, thread: Some(thread) })
     }
 
     /// How others see it.
     #[must_use]
     pub fn handle(&self) -> &TaskManagerHandle {
         &self.handle
+    }
+
+    /// What its tasks speak over.
+    #[must_use]
+    pub fn line(&self) -> &Line {
+        &self.line
+    }
+
+    /// It counts as lost: what lies in its mailbox is of no use any more, and when it comes to itself
+    /// it ends its tasks, drops what it holds, and ends. The receiver hears when that is done.
+    pub fn give_up(&self) -> Receiver<()> {
+        self.given_up.cancel();
+        let (done, died) = crossbeam_channel::bounded(0);
+        if self.handle.sender.send(TaskManagerMessage::Kill(done)).is_err() {
+            tracing::debug!(task_manager = %self.handle.id, "it has ended already");
+        }
+        died
     }
 }
 
@@ -140,23 +162,21 @@ struct Worker {
     settled: BTreeSet<JobId>,
     reports: Sender<WorkerReport>,
     sequence: u64,
-    heartbeat: Duration,
+    /// The last heartbeat that it was asked for.
+    heartbeat: u64,
+    /// Whether it counts as lost. A connection that is closed takes what was on its way with it.
+    given_up: CancelFlag,
 }
 
 impl Worker {
     fn run(mut self, receiver: &Receiver<TaskManagerMessage>) {
         let mut stopping = false;
         self.report(None, Vec::new());
-        loop {
-            let message = match receiver.recv_timeout(self.heartbeat) {
-                Ok(message) => message,
-                Err(RecvTimeoutError::Timeout) => {
-                    self.report(None, Vec::new());
-                    continue;
-                }
-                Err(RecvTimeoutError::Disconnected) => break,
-            };
+        while let Ok(message) = receiver.recv() {
             match message {
+                message if self.is_stale(&message) => {
+                    tracing::debug!(task_manager = %self.id, "a message to a worker given up");
+                }
                 TaskManagerMessage::Deploy(deployment) => self.deploy(deployment),
                 TaskManagerMessage::Mail(job, task, mail) => self.mail(job, task, mail),
                 TaskManagerMessage::Cancel(job, tasks) => {
@@ -170,7 +190,7 @@ impl Worker {
                 TaskManagerMessage::Ended(job, task, of, outputs) => {
                     self.running.remove(&(job, task));
                     self.hosted.finished(job, of, outputs);
-                    if self.settled.contains(&job) {
+                    if self.settled.contains(&job) || self.given_up.is_cancelled() {
                         self.hosted.settle(job, &[]);
                     }
                 }
@@ -182,6 +202,10 @@ impl Worker {
                 TaskManagerMessage::ReleaseDataSets { request, partitions } => {
                     let failures = self.hosted.release(&partitions);
                     self.report(Some(request), failures);
+                }
+                TaskManagerMessage::Heartbeat(number) => {
+                    self.heartbeat = number;
+                    self.report(None, Vec::new());
                 }
                 // The other end sends nothing: it is dropped.
                 TaskManagerMessage::Pause(resumed) => drop(resumed.recv()),
@@ -202,6 +226,17 @@ impl Worker {
             }
         }
         remove_directory(&self.place.directory);
+    }
+
+    /// Whether a message was meant for a worker that still counts.
+    fn is_stale(&self, message: &TaskManagerMessage) -> bool {
+        let concerns_its_end = matches!(
+            message,
+            TaskManagerMessage::Ended(..)
+                | TaskManagerMessage::Kill(_)
+                | TaskManagerMessage::Shutdown
+        );
+        self.given_up.is_cancelled() && !concerns_its_end
     }
 
     /// Wiring opens files and stores: it is done on the task's own thread.
@@ -236,7 +271,7 @@ impl Worker {
                 // This worker hears of its partitions before anybody can ask it to keep them.
                 let message = TaskManagerMessage::Ended(job, task, of, outputs);
                 let gone = manager.send(message).is_err();
-                if events.send((task, TaskEvent::Ended(ended))).is_err() || gone {
+                if !place.line.send(&events, task, TaskEvent::Ended(ended)) || gone {
                     tracing::debug!(?task, "a task has ended after its masters");
                 }
             });
@@ -267,6 +302,7 @@ impl Worker {
         let report = WorkerReport {
             worker: self.id,
             sequence: self.sequence,
+            heartbeat: self.heartbeat,
             answers,
             parts: self.hosted.parts(),
             failures,

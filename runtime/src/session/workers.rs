@@ -1,21 +1,24 @@
 //! [`Workers`]: the TaskManagers of a session; each can be lost, and another takes its place.
 //!
-//! Also runs the thread that hears what they report. Left out on purpose: what a loss means for data
-//! sets ([`DataSets`]) and for jobs (the JobMaster is told).
+//! Left out on purpose: who finds that one is lost ([`super::resource_manager`]), and what that means
+//! for data sets ([`DataSets`]) and for jobs (the JobMaster is told).
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use crossbeam_channel::Sender;
 use element::{ByteSize, Clock, Configuration, MemoryBudget, TaskManagerId, option_table};
 use parking_lot::Mutex;
 use shuffle::ShuffleService;
 
+use super::jobs::Jobs;
+use super::resource_manager::ResourceManager;
 use crate::checkpoint::SnapshotWork;
-use crate::cluster::{DataSets, TaskManager, TaskManagerHandle, TaskManagerMessage, WorkerReport};
+use crate::cluster::{
+    DataSets, Line, TaskManager, TaskManagerHandle, TaskManagerMessage, WorkerReport,
+};
 use crate::error::JobError;
 use crate::stores::StateStores;
 use crate::task::Place;
@@ -34,7 +37,6 @@ pub(super) struct WorkerSettings {
 /// The workers, those that are lost included until their last task has ended.
 pub(super) struct Workers {
     settings: WorkerSettings,
-    heartbeat: Duration,
     data_sets: Arc<DataSets>,
     next: AtomicU64,
     live: Mutex<Vec<TaskManager>>,
@@ -43,9 +45,18 @@ pub(super) struct Workers {
     ear: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// Keeps a worker from doing anything until it is dropped.
+/// Keeps a worker from doing anything, or from being heard, until it is dropped.
 pub struct PausedWorker {
     _resume: Sender<()>,
+    line: Option<Line>,
+}
+
+impl Drop for PausedWorker {
+    fn drop(&mut self) {
+        if let Some(line) = &self.line {
+            line.mend();
+        }
+    }
 }
 
 impl Workers {
@@ -54,31 +65,32 @@ impl Workers {
         settings: WorkerSettings,
         data_sets: Arc<DataSets>,
         snapshots: Sender<SnapshotWork>,
-    ) -> Result<Self, JobError> {
+        jobs: &Arc<Jobs>,
+    ) -> Result<Arc<Self>, JobError> {
         let number = settings.config.get(&option_table::WORKERS)?.max(1);
-        let heartbeat = settings.config.get(&option_table::HEARTBEAT_INTERVAL)?;
         let (reports, heard) = crossbeam_channel::unbounded::<WorkerReport>();
-        let hears = Arc::clone(&data_sets);
-        let directory = settings.directory.clone();
-        let ear = std::thread::Builder::new()
-            .name("resource-manager".to_owned())
-            .spawn(move || heard.iter().for_each(|report| hears.reported(report)))
-            .map_err(|source| JobError::Directory { path: directory, source })?;
-        let workers = Self {
+        let (clock, config) = (Arc::clone(&settings.clock), settings.config.clone());
+        let workers = Arc::new(Self {
             settings,
-            heartbeat,
             data_sets,
             next: AtomicU64::new(0),
             live: Mutex::default(),
             lost: Mutex::default(),
             ends: Mutex::new(Some((reports, snapshots))),
-            ear: Mutex::new(Some(ear)),
-        };
+            ear: Mutex::default(),
+        });
         for _ in 0..number {
             let worker = workers.one_more()?;
             workers.live.lock().push(worker);
         }
+        let ear = ResourceManager::start(heard, &workers, jobs, &clock, &config)?;
+        *workers.ear.lock() = Some(ear);
         Ok(workers)
+    }
+
+    /// The registry that their reports go to.
+    pub(super) fn data_sets(&self) -> &Arc<DataSets> {
+        &self.data_sets
     }
 
     /// Starts one, with an id and a directory that no other has had.
@@ -100,8 +112,9 @@ impl Workers {
             stores: settings.stores.clone(),
             service,
             snapshots,
+            line: Line::default(),
         };
-        let worker = TaskManager::start(id, place, reports, self.heartbeat)
+        let worker = TaskManager::start(id, place, reports)
             .map_err(|source| JobError::Directory { path: home, source })?;
         self.data_sets.register(worker.handle());
         Ok(worker)
@@ -120,24 +133,42 @@ impl Workers {
     /// Kills a worker: its files are gone when this returns. Another one is started in its place and
     /// handed back; `None` if it is not alive.
     pub(super) fn kill(&self, id: TaskManagerId) -> Result<Option<TaskManagerHandle>, JobError> {
+        self.lose(id, "was lost", |lost| {
+            // It sends nothing: its end is dropped when it is dead.
+            let died = lost.give_up().recv();
+            tracing::debug!(worker = %id, ?died, "a worker is dead");
+        })
+    }
+
+    /// A worker counts as lost, whatever it does from here on: nobody listens to it. Another one is
+    /// started in its place and handed back; `None` if it is not alive.
+    pub(super) fn give_up(
+        &self,
+        id: TaskManagerId,
+        how: &str,
+    ) -> Result<Option<TaskManagerHandle>, JobError> {
+        self.lose(id, how, |lost| drop(lost.give_up()))
+    }
+
+    fn lose(
+        &self,
+        id: TaskManagerId,
+        how: &str,
+        end: impl FnOnce(&TaskManager),
+    ) -> Result<Option<TaskManagerHandle>, JobError> {
         let replacement = self.one_more()?;
         let handle = replacement.handle().clone();
         let lost = {
             let mut live = self.live.lock();
             let Some(slot) = live.iter_mut().find(|worker| worker.handle().id == id) else {
                 drop(live);
-                self.data_sets.worker_lost(handle.id);
+                self.data_sets.worker_lost(handle.id, how);
                 return Ok(None);
             };
             std::mem::replace(slot, replacement)
         };
-        let (done, died) = crossbeam_channel::bounded(0);
-        if lost.handle().sender.send(TaskManagerMessage::Kill(done)).is_ok() {
-            // It sends nothing: its end is dropped when it is dead.
-            let died = died.recv();
-            tracing::debug!(worker = %id, ?died, "a worker is dead");
-        }
-        self.data_sets.worker_lost(id);
+        end(&lost);
+        self.data_sets.worker_lost(id, how);
         self.lost.lock().push(lost);
         Ok(Some(handle))
     }
@@ -148,18 +179,29 @@ impl Workers {
         let live = self.live.lock();
         let worker = live.iter().find(|worker| worker.handle().id == id)?;
         worker.handle().sender.send(TaskManagerMessage::Pause(paused)).ok()?;
-        Some(PausedWorker { _resume: resume })
+        Some(PausedWorker { _resume: resume, line: None })
+    }
+
+    /// As [`pause`](Self::pause), and what its tasks say is not heard before it is over either.
+    pub(super) fn cut_off(&self, id: TaskManagerId) -> Option<PausedWorker> {
+        let mut paused = self.pause(id)?;
+        let live = self.live.lock();
+        let line = live.iter().find(|worker| worker.handle().id == id)?.line().clone();
+        line.cut();
+        paused.line = Some(line);
+        Some(paused)
     }
 
     /// Ends all of them, and then the thread that hears them.
     pub(super) fn close(&self) {
+        // First, so that none is started any more.
+        drop(self.ends.lock().take());
         let workers = std::mem::take(&mut *self.live.lock());
         for worker in &workers {
-            self.data_sets.worker_lost(worker.handle().id);
+            self.data_sets.worker_lost(worker.handle().id, "was closed");
         }
         drop(workers);
         drop(std::mem::take(&mut *self.lost.lock()));
-        drop(self.ends.lock().take());
         if let Some(ear) = self.ear.lock().take()
             && ear.join().is_err()
         {

@@ -10,7 +10,9 @@ use std::collections::VecDeque;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use element::{Batch, DataSetId, Generation, Record, StreamElement, SubtaskIndex, TaskManagerId};
+use element::{
+    Attempt, Batch, DataSetId, Generation, Record, StreamElement, SubtaskIndex, TaskManagerId,
+};
 use graph::{OperatorAttributes, OutputTag};
 use shuffle::{
     BlockingReader, ChannelEvent, ChannelReader, PartitionDescriptor, PartitionIdentity,
@@ -31,8 +33,8 @@ use crate::operator::timestamps::WatermarkStrategy;
 use crate::output::{Output, Pump, Signal};
 use crate::task::Driver;
 
-/// A part: data set, generation, producer; its worker, checksum, and the rows read of it.
-type Split = ((u128, u32, u32), (u64, Option<u32>, u64));
+/// A part: data set, generation, attempt, producer; its worker, checksum, and the rows read of it.
+type Split = ((u128, u32, u32, u32), (u64, Option<u32>, u64));
 
 /// A bounded source over a kept data set.
 pub struct CachedSource<T> {
@@ -66,11 +68,13 @@ impl<T: Record> Source for CachedSource<T> {
             None => self.data_sets.locate(self.data_set)?,
         };
         let splits = parts.into_iter().filter_map(|(worker, descriptor)| {
-            let PartitionIdentity::DataSet { data_set, generation, producer } = descriptor.identity
+            let PartitionIdentity::DataSet { data_set, generation, attempt, producer } =
+                descriptor.identity
             else {
                 return None;
             };
-            Some(((data_set.0, generation.0, producer.0), (worker.0, descriptor.checksum, 0)))
+            let part = (data_set.0, generation.0, attempt.0, producer.0);
+            Some((part, (worker.0, descriptor.checksum, 0)))
         });
         Ok(Box::new(StaticSplits::new(splits, restored)?))
     }
@@ -96,10 +100,11 @@ struct Open<T> {
 
 impl<T: Record> Reader<T> {
     fn open(&self, split: &Split) -> Result<Open<T>, ShuffleError> {
-        let ((data_set, generation, producer), (worker, checksum, read)) = *split;
+        let ((data_set, generation, attempt, producer), (worker, checksum, read)) = *split;
         let partition = PartitionIdentity::DataSet {
             data_set: DataSetId(data_set),
             generation: Generation(generation),
+            attempt: Attempt(attempt),
             producer: SubtaskIndex(producer),
         };
         let service = self.data_sets.service(TaskManagerId(worker));

@@ -16,6 +16,7 @@ use sort::CancelFlag;
 
 use super::{FinishedOutputs, Task};
 use crate::checkpoint::{RestoredOperator, SnapshotWork};
+use crate::cluster::Line;
 use crate::context::{Deadline, OperatorContext, OperatorSnapshot, TaskContext, TreatmentPlan};
 use crate::error::TaskError;
 use crate::events::{TaskEvent, TaskEvents, TaskId, TaskMail};
@@ -87,6 +88,8 @@ pub struct Place {
     pub service: Arc<dyn ShuffleService>,
     /// Where snapshots are written.
     pub snapshots: Sender<SnapshotWork>,
+    /// What its tasks speak over.
+    pub line: Line,
 }
 
 struct Wiring<'a> {
@@ -172,6 +175,7 @@ fn task_context(
         events: TaskEvents {
             task: TaskId { attempt, vertex: id, subtask },
             sender: deployment.events.clone(),
+            line: place.line.clone(),
         },
         cancelled,
         deadline: Deadline::waking(waker),
@@ -324,6 +328,7 @@ impl Wiring<'_> {
         let identity = PartitionIdentity::DataSet {
             data_set: output.data_set,
             generation,
+            attempt: self.context.attempt,
             producer: self.context.subtask,
         };
         let spec = OutputSpec {

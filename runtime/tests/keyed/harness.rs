@@ -152,7 +152,11 @@ impl<F: KeyedFunction<u32, Row, O>, O: Send + Clone> Harness<F, O> {
             spill: Arc::clone(&spill) as _,
             checkpoints: Arc::clone(&checkpoints),
             directory: directory.path().to_owned(),
-            events: TaskEvents { task: TaskId { attempt, vertex, subtask }, sender },
+            events: TaskEvents {
+                task: TaskId { attempt, vertex, subtask },
+                sender,
+                line: slackwater_runtime::cluster::Line::default(),
+            },
             cancelled: sort::CancelFlag::new(),
             deadline: Default::default(),
         };

@@ -104,7 +104,11 @@ impl Stage {
             spill: Arc::new(MemoryStore::default()),
             checkpoints: Arc::new(MemoryStore::default()),
             directory: directory.path().to_owned(),
-            events: TaskEvents { task: TaskId { attempt, vertex, subtask }, sender },
+            events: TaskEvents {
+                task: TaskId { attempt, vertex, subtask },
+                sender,
+                line: slackwater_runtime::cluster::Line::default(),
+            },
             cancelled: sort::CancelFlag::new(),
             deadline: Default::default(),
         };

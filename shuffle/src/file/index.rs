@@ -77,8 +77,8 @@ fn identity_bytes(identity: &PartitionIdentity) -> [u8; IDENTITY] {
             let rest = [id.attempt.0, id.edge.0, id.producer.0];
             (1_u64, u128::from(id.job.0), rest)
         }
-        PartitionIdentity::DataSet { data_set, generation, producer } => {
-            (2, data_set.0, [generation.0, producer.0, 0])
+        PartitionIdentity::DataSet { data_set, generation, attempt, producer } => {
+            (2, data_set.0, [generation.0, producer.0, attempt.0])
         }
     };
     let mut bytes = [0; IDENTITY];
@@ -102,8 +102,8 @@ fn base_name(identity: &PartitionIdentity) -> String {
         PartitionIdentity::Result(PartitionId { job, attempt, edge, producer }) => {
             format!("result-{job}-{attempt}-{edge}-{producer}")
         }
-        PartitionIdentity::DataSet { data_set, generation, producer } => {
-            format!("dataset-{data_set}-{generation}-{producer}")
+        PartitionIdentity::DataSet { data_set, generation, attempt, producer } => {
+            format!("dataset-{data_set}-{generation}-{attempt}-{producer}")
         }
     }
 }
@@ -150,6 +150,7 @@ fn identity_of_base(base: &str) -> Option<PartitionIdentity> {
         "dataset" => PartitionIdentity::DataSet {
             data_set: DataSetId(u128::from_str_radix(first, 16).ok()?),
             generation: Generation(number()?),
+            attempt: Attempt(number()?),
             producer: SubtaskIndex(number()?),
         },
         _ => return None,

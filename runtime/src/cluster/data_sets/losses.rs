@@ -22,7 +22,8 @@ impl State {
 
 impl DataSets {
     /// A worker is gone, and with it what rests there; what rests apart from it stays (tC7).
-    pub fn worker_lost(&self, worker: TaskManagerId) {
+    /// `how` it came to be lost is the end of a clause that begins with the worker.
+    pub fn worker_lost(&self, worker: TaskManagerId, how: &str) {
         let mut state = self.state.lock();
         state.workers.remove(&worker);
         let lost: Vec<DataSetId> = state
@@ -36,7 +37,7 @@ impl DataSets {
             .map(|(id, _)| *id)
             .collect();
         for id in lost {
-            state.lose(id, &format!("worker {worker} was lost"));
+            state.lose(id, &format!("worker {worker} {how}"));
         }
         state.requests.forget_worker(worker);
         drop(state);

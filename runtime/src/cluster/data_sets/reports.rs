@@ -28,13 +28,15 @@ impl std::fmt::Display for ReleaseFailure {
     }
 }
 
-/// All that a worker keeps, said at its start, with each answer, and with each heartbeat.
+/// All that a worker keeps, said at its start, with each answer, and for each heartbeat.
 #[derive(Clone, Debug)]
 pub struct WorkerReport {
     /// Who speaks.
     pub worker: TaskManagerId,
     /// One more than that of its report before.
     pub sequence: u64,
+    /// The number of the last heartbeat that it was asked for; 0 before the first.
+    pub heartbeat: u64,
     /// The request that it answers.
     pub answers: Option<RequestId>,
     /// Every part of a data set that it was told to keep.
@@ -50,7 +52,7 @@ impl DataSets {
     pub fn register(&self, handle: &TaskManagerHandle) {
         let mut state = self.state.lock();
         state.services.insert(handle.id, std::sync::Arc::clone(&handle.service));
-        let worker = Worker { handle: handle.clone(), sequence: 0, tasks: 0 };
+        let worker = Worker { handle: handle.clone(), sequence: 0, heartbeat: 0, tasks: 0 };
         state.workers.insert(handle.id, worker);
     }
 
@@ -66,6 +68,7 @@ impl DataSets {
             return;
         }
         worker.sequence = report.sequence;
+        worker.heartbeat = report.heartbeat;
         worker.tasks = report.tasks;
         state.missing_parts(&report);
         let mut strays = Parts::new();
@@ -75,7 +78,8 @@ impl DataSets {
                 strays.insert(place, stray);
             }
         }
-        if !strays.is_empty() {
+        // Not for an answer: what could not be dropped would be asked for again at once, for ever.
+        if !strays.is_empty() && report.answers.is_none() {
             state.release(strays);
         }
         if let Some(request) = report.answers {
@@ -84,6 +88,12 @@ impl DataSets {
         }
         drop(state);
         self.changed.notify_all();
+    }
+
+    /// The last heartbeat that a worker has answered; `None` if it is not known.
+    #[must_use]
+    pub fn heartbeat(&self, worker: TaskManagerId) -> Option<u64> {
+        self.state.lock().workers.get(&worker).map(|worker| worker.heartbeat)
     }
 
     /// Workers that run no task and hold no part of a data set: those could be given back (P5). What

@@ -68,7 +68,7 @@ impl JobMaster {
         }
     }
 
-    fn release(&self, manager: TaskManagerId, output: FinishedOutput) {
+    pub(super) fn release(&self, manager: TaskManagerId, output: FinishedOutput) {
         let manager = self.request.managers.iter().find(|other| other.id == manager);
         let message = TaskManagerMessage::Release(vec![output.descriptor]);
         if manager.is_none_or(|manager| manager.sender.send(message).is_err()) {

@@ -18,6 +18,7 @@ impl JobMaster {
             return;
         };
         let survives = replacement.service.survives_worker_loss();
+        let heir = survives.then_some(replacement.id);
         if let Some(manager) = self.request.managers.get_mut(at) {
             *manager = TaskManagerHandle { slots: manager.slots, ..replacement };
         }
@@ -30,7 +31,7 @@ impl JobMaster {
             self.results_lost(lost);
         }
         // A part that its worker can no longer answer for cannot be promoted.
-        self.parts_lost(lost);
+        self.parts_lost(lost, heir);
         let there: Vec<TaskId> =
             self.placed.iter().filter(|(_, place)| **place == at).map(|(task, _)| *task).collect();
         for task in there {
@@ -53,7 +54,8 @@ impl JobMaster {
         }
     }
 
-    fn parts_lost(&mut self, lost: TaskManagerId) {
+    /// What rests apart from its worker is dropped by `heir`, for it is written again by another name.
+    fn parts_lost(&mut self, lost: TaskManagerId, heir: Option<TaskManagerId>) {
         let now = self.now();
         let parts: Vec<(DataSetId, SubtaskIndex)> = self
             .persistent
@@ -62,7 +64,10 @@ impl JobMaster {
             .map(|(key, _)| *key)
             .collect();
         for (data_set, producer) in parts {
-            self.persistent.remove(&(data_set, producer));
+            let part = self.persistent.remove(&(data_set, producer));
+            if let (Some((_, output)), Some(heir)) = (part, heir) {
+                self.release(heir, output);
+            }
             let vertex =
                 self.request.plan.vertices.iter().find(|vertex| {
                     vertex.persistent.iter().any(|output| output.data_set == data_set)
