@@ -4,6 +4,7 @@ use std::fmt;
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use element::DataSetId;
 use graph::ResolvedMode;
 
 use crate::cluster::JobProgress;
@@ -41,6 +42,8 @@ pub struct JobReport {
     pub checkpoints: Vec<CompletedCheckpoint>,
     /// Failures that were recovered from, as text.
     pub recovered: Vec<String>,
+    /// Tasks started, those of failed attempts and of repairs of cached streams included.
+    pub tasks: u64,
     /// The most memory that the process has held so far, in bytes; 0 where the system does not say.
     pub peak_memory: u64,
 }
@@ -69,6 +72,8 @@ pub struct OperatorReport {
 /// What became of one cached stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CacheReport {
+    /// The data set.
+    pub data_set: DataSetId,
     /// The stream's name.
     pub name: String,
     /// Read, made, or made again.
@@ -101,6 +106,14 @@ pub enum CacheOutcome {
     Recomputed {
         /// Why.
         reason: String,
+    },
+    /// Some of its parts were lost or damaged; their producers alone made them again, and the job then
+    /// read it (`execution.cache.recovery`).
+    Repaired {
+        /// Why.
+        reason: String,
+        /// How many parts were made again.
+        parts: u32,
     },
     /// Computed and not kept, as the options say.
     Uncached,

@@ -195,10 +195,11 @@ impl Session {
             progress: Arc::clone(&progress),
             mailbox,
             budget: config.get(&option_table::CACHE_MAX_BYTES)?,
+            recovery: config.get(&option_table::CACHE_RECOVERY)?,
             next_job: Arc::clone(&self.next_job),
         };
         let registered = Registered::new(&self.jobs, commands.clone());
-        let first = attempts.prepare(Arc::clone(&plan))?;
+        let first = attempts.first(Arc::clone(&plan))?;
         let thread = std::thread::Builder::new()
             .name(format!("job-{id}"))
             .spawn(move || {
@@ -377,6 +378,7 @@ impl RunningJob {
             caches,
             checkpoints: outcome.checkpoints.clone(),
             recovered: outcome.recovered.clone(),
+            tasks: self.progress.tasks(),
             peak_memory: peak_memory(),
         };
         (outcome, report)

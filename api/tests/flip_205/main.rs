@@ -9,4 +9,5 @@ mod cluster;
 mod fallback;
 mod heartbeats;
 mod modes;
+mod recovery;
 mod support;

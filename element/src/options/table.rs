@@ -63,6 +63,17 @@ named_values! {
 }
 
 named_values! {
+    /// What is made again when parts of a cached result are lost.
+    CacheRecovery: "`job` or `partitions`" {
+        /// The whole result, by the job that needs it (FLIP-205).
+        Job = "job",
+        /// The lost parts, by their producers and what those read; the whole where parts cannot be made
+        /// by themselves. For functions that answer the same every time.
+        Partitions = "partitions",
+    }
+}
+
+named_values! {
     /// How blocks are compressed.
     Compression: "`none`, `lz4` or `zstd`" {
         /// As they are.
@@ -184,6 +195,8 @@ options! {
     STATE_BULK_LOAD: bool = "state.backend.bulk-load.enabled", true;
     /// What a job outside of batch mode does with a stream to be cached.
     CACHE_OUTSIDE_BATCH: CacheOutsideBatch = "execution.cache.outside-batch", CacheOutsideBatch::Error;
+    /// What is made again when parts of a cached result are lost: all of it, or those parts by their producers alone.
+    CACHE_RECOVERY: CacheRecovery = "execution.cache.recovery", CacheRecovery::Job;
     /// Bytes that all caches of an environment may take; unset: no limit.
     CACHE_MAX_BYTES: Option<ByteSize> = "execution.cache.max-bytes", None;
     /// Compression of cached results.

@@ -6,7 +6,10 @@
 //!     ^                        |                       |                               |
 //!     |<-- all jobs failed ----'                       |                               |
 //!     |<-- a worker is lost, a part is not kept -------'                               |
-//!     '<-- invalidated, evicted, a part lost or damaged, its worker gone --------------'
+//!     |<-- invalidated, evicted, a part lost or damaged, its worker gone --------------|
+//!     |                                                                                |
+//!     '<-- invalidated, evicted, made anew -- Damaged <-- some parts lost, if asked for'
+//!                                                '------> Promoting, when they are made again
 //! ```
 //!
 //! Moved by [`super::DataSets`] alone. Left out on purpose: who is told, and when.
@@ -83,6 +86,15 @@ pub enum ClusterDataSet {
         /// All of its parts.
         parts: Parts,
     },
+    /// Some parts are lost; the others are kept, so that only those are made again.
+    Damaged {
+        /// Which making.
+        generation: Generation,
+        /// The parts that are left; never empty.
+        parts: Parts,
+        /// Whether a job makes the others now.
+        repairing: bool,
+    },
 }
 
 /// What becomes of a part that a worker reports.
@@ -105,28 +117,55 @@ impl ClusterDataSet {
                 open.insert(generation);
             }
             // Another job was quicker: what this one makes will be turned away.
-            Self::Promoting { .. } | Self::Kept { .. } => {}
+            Self::Promoting { .. } | Self::Kept { .. } | Self::Damaged { .. } => {}
         }
+    }
+
+    /// Gives some parts up; they are handed back to be released. If none is left nothing is kept.
+    pub fn lose_parts(&mut self, is_lost: impl Fn(&DataSetPart) -> bool) -> Parts {
+        let (Self::Kept { generation, parts } | Self::Damaged { generation, parts, .. }) = self
+        else {
+            return Parts::new();
+        };
+        let generation = *generation;
+        let (lost, left): (Parts, Parts) =
+            std::mem::take(parts).into_iter().partition(|(_, part)| is_lost(part));
+        let repairing = matches!(self, Self::Damaged { repairing: true, .. });
+        *self = match (left.is_empty(), lost.is_empty()) {
+            (true, _) => Self::Declared,
+            (false, true) if self.is_complete() => Self::Kept { generation, parts: left },
+            // A repair under way makes too few parts, and is turned away.
+            (false, _) => Self::Damaged { generation, parts: left, repairing },
+        };
+        lost
     }
 
     /// A job has ended without keeping what it made.
     pub fn abandon(&mut self, generation: Generation) {
-        if let Self::Producing { open } = self {
-            open.remove(&generation);
-            if open.is_empty() {
-                *self = Self::Declared;
+        match self {
+            Self::Producing { open } => {
+                open.remove(&generation);
+                if open.is_empty() {
+                    *self = Self::Declared;
+                }
             }
+            Self::Damaged { repairing, .. } => *repairing = false,
+            Self::Declared | Self::Promoting { .. } | Self::Kept { .. } => {}
         }
     }
 
     /// A job that made it has ended well. True if its making is the one that counts; then its parts
     /// are waited for. The first job wins; a making from before an invalidation does not count.
     pub fn promote(&mut self, generation: Generation) -> bool {
-        let wanted = matches!(self, Self::Producing { open } if open.contains(&generation));
-        if wanted {
-            *self = Self::Promoting { generation, parts: Parts::new() };
-        }
-        wanted
+        let parts = match self {
+            Self::Producing { open } if open.contains(&generation) => Parts::new(),
+            Self::Damaged { generation: of, parts, repairing: true } if *of == generation => {
+                std::mem::take(parts)
+            }
+            _ => return false,
+        };
+        *self = Self::Promoting { generation, parts };
+        true
     }
 
     /// A worker says that it keeps a part.
@@ -146,6 +185,7 @@ impl ClusterDataSet {
                 *self = Self::Kept { generation, parts: std::mem::take(parts) };
                 Reported::Completes
             }
+            Self::Damaged { parts, .. } if parts.get(&producer) == Some(&part) => Reported::Taken,
             _ => Reported::Stray,
         }
     }
@@ -161,7 +201,9 @@ impl ClusterDataSet {
     /// Gives it up, whole (P10); its parts are handed back to be released.
     pub fn give_up(&mut self) -> Parts {
         match std::mem::take(self) {
-            Self::Promoting { parts, .. } | Self::Kept { parts, .. } => parts,
+            Self::Promoting { parts, .. }
+            | Self::Kept { parts, .. }
+            | Self::Damaged { parts, .. } => parts,
             Self::Declared | Self::Producing { .. } => Parts::new(),
         }
     }
@@ -176,9 +218,9 @@ impl ClusterDataSet {
     #[must_use]
     pub fn parts(&self) -> Option<(Generation, &Parts)> {
         match self {
-            Self::Promoting { generation, parts } | Self::Kept { generation, parts } => {
-                Some((*generation, parts))
-            }
+            Self::Promoting { generation, parts }
+            | Self::Kept { generation, parts }
+            | Self::Damaged { generation, parts, .. } => Some((*generation, parts)),
             Self::Declared | Self::Producing { .. } => None,
         }
     }
@@ -229,6 +271,30 @@ mod tests {
         assert!(!set.promote(Generation(1)));
         assert_eq!(set.reported(part(2, 0, 1)), Reported::Completes);
         assert_eq!(set.reported(part(1, 0, 1)), Reported::Stray);
+    }
+
+    #[test]
+    fn a_data_set_that_has_lost_parts_is_complete_when_those_are_made_again() {
+        let mut set = ClusterDataSet::default();
+        set.begin(Generation(1));
+        set.promote(Generation(1));
+        let parts = [part(1, 0, 3), part(1, 1, 3), part(1, 2, 3)];
+        for part in parts.clone() {
+            assert_ne!(set.reported(part), Reported::Stray);
+        }
+        let is_second = |part: &DataSetPart| part.place().unwrap().2 == SubtaskIndex(1);
+        assert_eq!(set.lose_parts(is_second).into_values().collect::<Vec<_>>(), [parts[1].clone()]);
+        assert!(!set.is_complete());
+        assert_eq!(set.reported(parts[1].clone()), Reported::Stray, "it was given up");
+        assert_eq!(set.reported(parts[0].clone()), Reported::Taken);
+        assert!(!set.promote(Generation(1)), "nobody repairs it");
+        if let ClusterDataSet::Damaged { repairing, .. } = &mut set {
+            *repairing = true;
+        }
+        assert!(set.promote(Generation(1)));
+        assert_eq!(set.reported(parts[1].clone()), Reported::Completes);
+        assert_eq!(set.lose_parts(|_| true).len(), 3);
+        assert_eq!(set, ClusterDataSet::Declared);
     }
 
     #[test]

@@ -16,6 +16,7 @@ mod budget;
 mod deletion;
 mod listing;
 mod losses;
+mod repairs;
 mod reports;
 mod settle;
 
@@ -29,12 +30,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use element::option_table::CacheRecovery;
 use element::{DataSetId, Generation, TaskManagerId};
 use graph::{CacheDecision, OutputTag};
 use parking_lot::{Condvar, Mutex};
 use shuffle::{PartitionDescriptor, PartitionIdentity, ShuffleError, ShuffleService};
 
 use super::data_set::ClusterDataSet;
+use super::repair::SplitsRead;
 use super::task_manager::TaskManagerHandle;
 use crate::factory::ExecutionPlan;
 use deletion::Requests;
@@ -79,6 +82,12 @@ struct Entry {
     pinned: bool,
     /// What the job took that made it.
     made_in: Duration,
+    /// Whether lost parts alone are made again, as the job said that made it.
+    mends: bool,
+    /// What the source's subtasks read that made it, if they wrote it themselves.
+    splits: SplitsRead,
+    /// The greatest attempt that has written a part of this making.
+    attempt: u32,
     used: u64,
     /// Jobs that read it.
     readers: u32,
@@ -177,9 +186,10 @@ impl DataSets {
     }
 
     /// Notes what a job reads, and hands out a making for each data set that it makes.
-    pub fn begin(&self, plan: &ExecutionPlan) -> JobDataSets {
+    pub fn begin(&self, plan: &ExecutionPlan, recovery: CacheRecovery) -> JobDataSets {
         let mut state = self.state.lock();
         let mut job = JobDataSets::default();
+        let mut rest = Vec::new();
         for cache in &plan.caches {
             state.uses += 1;
             let used = state.uses;
@@ -192,6 +202,10 @@ impl DataSets {
                     job.reads.push(cache.data_set);
                 }
                 CacheDecision::Computed { producer } => {
+                    entry.mends = recovery == CacheRecovery::Partitions;
+                    if matches!(entry.life, ClusterDataSet::Damaged { .. }) {
+                        rest.push(entry.life.give_up());
+                    }
                     entry.last = Generation(entry.last.0 + 1);
                     entry.life.begin(entry.last);
                     let parts = plan.vertex(producer).map_or(1, |vertex| vertex.parallelism);
@@ -200,6 +214,9 @@ impl DataSets {
                 }
                 CacheDecision::Uncached { .. } => {}
             }
+        }
+        for parts in rest {
+            state.release(parts);
         }
         job
     }

@@ -1,10 +1,11 @@
 //! The enumerators of a job's sources, run on the JobMaster's thread.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use element::{SubtaskIndex, VertexId};
 
 use crate::error::TaskError;
+use crate::events::TaskMail;
 use crate::factory::ExecutionPlan;
 use crate::source::{AnyEnumerator, EnumeratorOrders};
 
@@ -20,6 +21,8 @@ struct Entry {
 #[derive(Default)]
 pub(super) struct Enumerators {
     entries: BTreeMap<VertexId, Entry>,
+    /// Sources whose readers begin with all of their splits.
+    handed_out: BTreeSet<VertexId>,
 }
 
 impl Enumerators {
@@ -48,6 +51,11 @@ impl Enumerators {
         Ok(Some(orders))
     }
 
+    /// The readers of this source have all of their splits: whoever asks is told so.
+    pub(super) fn hand_out(&mut self, id: VertexId) {
+        self.handed_out.insert(id);
+    }
+
     /// The flag of a source as it stands.
     pub(super) fn is_backlog(&self, id: VertexId) -> bool {
         self.entries.get(&id).is_some_and(|entry| entry.is_backlog)
@@ -55,7 +63,7 @@ impl Enumerators {
 
     /// Whether a vertex is a source.
     pub(super) fn is_source(&self, id: VertexId) -> bool {
-        self.entries.contains_key(&id)
+        self.entries.contains_key(&id) || self.handed_out.contains(&id)
     }
 
     /// The vertices that are sources.
@@ -86,6 +94,10 @@ impl Enumerators {
         id: VertexId,
         reader: SubtaskIndex,
     ) -> Result<EnumeratorOrders, TaskError> {
+        if self.handed_out.contains(&id) {
+            let mail = vec![(Some(reader), TaskMail::NoMoreSplits)];
+            return Ok(EnumeratorOrders { mail, is_backlog: None });
+        }
         self.ask(id, |enumerator| enumerator.split_requested(reader))
     }
 

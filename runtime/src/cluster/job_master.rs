@@ -13,8 +13,11 @@ mod deploy;
 mod ends;
 mod failure;
 mod losses;
+mod outcome;
+mod splits;
 
 pub(crate) use failure::lost_partition;
+pub use outcome::{CompletedCheckpoint, JobOutcome};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -29,6 +32,7 @@ use graph::ResolvedMode;
 
 use super::enumerators::Enumerators;
 use super::progress::JobProgress;
+use super::repair::RepairScope;
 use super::restart::RestartPolicy;
 use super::task_manager::{TaskManagerHandle, TaskManagerMessage};
 use super::units::{Unit, units_of};
@@ -41,6 +45,7 @@ use crate::events::{FinishedOutput, TaskEvent, TaskId, TaskMail};
 use crate::factory::ExecutionPlan;
 use crate::network::Network;
 use crate::source::EnumeratorOrders;
+use splits::sources_of;
 
 /// A job to run.
 pub struct JobRequest {
@@ -58,6 +63,8 @@ pub struct JobRequest {
     pub storage: Arc<dyn CheckpointStorage>,
     /// Which making of each data set it writes.
     pub data_sets: BTreeMap<DataSetId, Generation>,
+    /// What is run of the plan, if only lost parts of a data set are to be made again.
+    pub repair: Option<RepairScope>,
     /// The checkpoint to start from.
     pub restore: Option<RestorePoint>,
     /// The clock.
@@ -91,46 +98,6 @@ pub enum JobCommand {
         /// The other one.
         replacement: TaskManagerHandle,
     },
-}
-
-/// How a job ended.
-pub struct JobOutcome {
-    /// Well or not.
-    pub result: Result<(), JobError>,
-    /// Parts of data sets that it wrote, with the worker that holds them. Whoever ran the job keeps
-    /// them if it ended well, and releases them if not.
-    pub persistent: Vec<(TaskManagerId, FinishedOutput)>,
-    /// Checkpoints completed: id, time taken, bytes of keyed state.
-    pub checkpoints: Vec<CompletedCheckpoint>,
-    /// Failures that were recovered from, as text.
-    pub recovered: Vec<String>,
-    /// From the first deployment to the end.
-    pub took: Duration,
-}
-
-impl JobOutcome {
-    /// The engine's own failure.
-    #[must_use]
-    pub fn internal(what: &str) -> Self {
-        Self {
-            result: Err(JobError::Internal(what.to_owned())),
-            persistent: Vec::new(),
-            checkpoints: Vec::new(),
-            recovered: Vec::new(),
-            took: Duration::ZERO,
-        }
-    }
-}
-
-/// A checkpoint that is whole.
-#[derive(Clone, Debug)]
-pub struct CompletedCheckpoint {
-    /// Its id.
-    pub id: CheckpointId,
-    /// From its trigger to its manifest.
-    pub took: Duration,
-    /// Bytes of keyed state.
-    pub bytes: u64,
 }
 
 enum UnitState {
@@ -216,17 +183,24 @@ impl JobMaster {
         let stored = crate::session::last_checkpoint(&*request.storage);
         let last = request.restore.as_ref().map_or(stored, |point| point.manifest.id.max(stored));
         let now = request.clock.monotonic();
-        let waiting = |_: &Unit| UnitState::Waiting { not_before: Duration::ZERO };
+        let repair = request.repair.as_ref();
+        let state = |unit: &Unit| match repair {
+            Some(scope) if !unit.tasks.iter().any(|task| scope.tasks.contains(task)) => {
+                UnitState::Finished
+            }
+            _ => UnitState::Waiting { not_before: Duration::ZERO },
+        };
+        let (enumerators, assigned) = repair.map(sources_of).unwrap_or_default();
         Ok(Self {
             events: crossbeam_channel::unbounded(),
             commands,
-            states: units.iter().map(waiting).collect(),
+            states: units.iter().map(state).collect(),
             units,
             attempts: BTreeMap::new(),
             placed: BTreeMap::new(),
             free_slots: request.managers.iter().map(|manager| manager.slots).collect(),
-            enumerators: Enumerators::default(),
-            assigned: BTreeMap::new(),
+            enumerators,
+            assigned,
             finished: BTreeMap::new(),
             persistent: BTreeMap::new(),
             coordinator: CheckpointCoordinator::new(settings, last, now),
@@ -267,6 +241,7 @@ impl JobMaster {
         self.discard_checkpoints(&result);
         JobOutcome {
             result,
+            splits: self.splits_of_data_sets(),
             persistent: self.persistent.into_values().collect(),
             checkpoints: self.checkpoints,
             recovered: self.recovered,

@@ -16,6 +16,7 @@ pub struct JobProgress {
     is_backlog: AtomicBool,
     checkpoints: AtomicU64,
     attempts: AtomicU64,
+    tasks: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -73,8 +74,10 @@ impl JobProgress {
         self.checkpoints.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(super) fn attempt_begun(&self) {
+    /// An attempt of a unit of so many tasks.
+    pub(super) fn attempt_begun(&self, tasks: usize) {
         self.attempts.fetch_add(1, Ordering::Relaxed);
+        self.tasks.fetch_add(tasks as u64, Ordering::Relaxed);
     }
 
     /// The job runs by another plan: what was counted so far is forgotten.
@@ -99,6 +102,12 @@ impl JobProgress {
     #[must_use]
     pub fn attempts(&self) -> u64 {
         self.attempts.load(Ordering::Relaxed)
+    }
+
+    /// Tasks started, of all attempts.
+    #[must_use]
+    pub fn tasks(&self) -> u64 {
+        self.tasks.load(Ordering::Relaxed)
     }
 
     /// Counters of all operators, by vertex and place in the chain.

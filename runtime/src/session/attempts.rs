@@ -6,28 +6,32 @@
 //!                       -> plan again, with what is complete then -> run --> over, well or not
 //! ```
 //!
-//! The restart strategy has no part in it (A17). A second loss is the job's error. Commands given at
-//! any time reach the run that is under way, or the next.
+//! Where only lost parts are to be made again (`execution.cache.recovery`), a repair stands between the
+//! plan and the run: the plan that would make the data set whole, of which only those parts' tasks
+//! run. The restart strategy has no part in the fallback (A17). A second loss is the job's error.
+//! Commands given at any time reach the run that is under way, or the next.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crossbeam_channel::Receiver;
-use element::{ByteSize, Clock, Configuration, DataSetId, JobId, option_table};
+use element::option_table::CacheRecovery;
+use element::{ByteSize, Clock, Configuration, DataSetId, JobId, VertexId, option_table};
 use graph::{CacheDecision, CachePlan, ResolvedMode};
 
 use super::jobs::Made;
 use super::workers::Workers;
 use crate::checkpoint::{CheckpointStorage, RestorePoint};
 use crate::cluster::{
-    DataSets, JobCommand, JobMaster, JobOutcome, JobProgress, JobRequest, TaskManagerHandle,
-    lost_partition, place_of,
+    DataSets, JobCommand, JobDataSets, JobMaster, JobOutcome, JobProgress, JobRequest, RepairScope,
+    TaskManagerHandle, lost_partition, place_of,
 };
 use crate::error::{JobError, TaskFailure};
 use crate::factory::ExecutionPlan;
-use crate::report::{CacheReport, chain_of};
+use crate::report::{CacheOutcome, CacheReport, chain_of};
 
 /// Plans a job anew, with the data sets that are complete when it is called.
 pub type Replan = Box<dyn Fn() -> Result<ExecutionPlan, JobError> + Send>;
@@ -44,8 +48,20 @@ pub(super) struct Attempts {
     pub(super) progress: Arc<JobProgress>,
     pub(super) mailbox: Receiver<JobCommand>,
     pub(super) budget: Option<ByteSize>,
+    pub(super) recovery: CacheRecovery,
     pub(super) next_job: Arc<AtomicU64>,
 }
+
+/// How a job begins.
+pub(super) enum First {
+    /// With a run.
+    Run(Box<Prepared>),
+    /// With the repair of what the plan would make whole.
+    Repair(Arc<ExecutionPlan>),
+}
+
+/// What was repaired for a job: why, and how many parts.
+type Repaired = BTreeMap<DataSetId, (String, u32)>;
 
 /// A run that can begin.
 pub(super) struct Prepared {
@@ -66,36 +82,58 @@ impl Prepared {
         let Self { master, made } = self;
         let outcome = master.run();
         let well = outcome.result.is_ok();
-        let caches = made.settle(&outcome.persistent, well, outcome.took);
+        let caches = made.settle(&outcome.persistent, &outcome.splits, well, outcome.took);
         Ended { outcome, caches, mode: made.plan.mode }
     }
 }
 
 impl Attempts {
+    /// Prepares the first run of a plan, unless something is to be repaired before.
+    pub(super) fn first(&self, plan: Arc<ExecutionPlan>) -> Result<First, JobError> {
+        if self.next_repair(&plan).is_some() {
+            return Ok(First::Repair(plan));
+        }
+        Ok(First::Run(Box::new(self.prepare(plan)?)))
+    }
+
     /// Prepares a run of a plan, under an id of its own.
-    pub(super) fn prepare(&self, plan: Arc<ExecutionPlan>) -> Result<Prepared, JobError> {
-        let id = JobId(self.next_job.fetch_add(1, Ordering::AcqRel));
-        let managers = self.slots(&plan)?;
+    fn prepare(&self, plan: Arc<ExecutionPlan>) -> Result<Prepared, JobError> {
         let restore = self.restore.as_deref().map(RestorePoint::read).transpose()?;
-        let data_sets = self.registry.begin(&plan);
+        let data_sets = self.registry.begin(&plan, self.recovery);
+        self.prepare_of(plan, data_sets, restore, None)
+    }
+
+    /// What was begun is settled, whatever happens.
+    fn prepare_of(
+        &self,
+        plan: Arc<ExecutionPlan>,
+        data_sets: JobDataSets,
+        restore: Option<RestorePoint>,
+        repair: Option<RepairScope>,
+    ) -> Result<Prepared, JobError> {
+        let id = JobId(self.next_job.fetch_add(1, Ordering::AcqRel));
         let request = JobRequest {
             id,
             name: self.name.clone(),
             plan: Arc::clone(&plan),
             config: self.config.clone(),
-            managers,
+            managers: Vec::new(),
             storage: Arc::clone(&self.storage),
             data_sets: data_sets.generations(),
+            repair,
             restore,
             clock: Arc::clone(&self.clock),
             progress: Arc::clone(&self.progress),
         };
         let registry = Arc::clone(&self.registry);
         let made = Made { job: id, plan, data_sets, registry, budget: self.budget };
-        match JobMaster::new(request, self.mailbox.clone()) {
+        let master = self.slots(&made.plan).and_then(|managers| {
+            JobMaster::new(JobRequest { managers, ..request }, self.mailbox.clone())
+        });
+        match master {
             Ok(master) => Ok(Prepared { master, made }),
             Err(error) => {
-                made.settle(&[], false, Duration::ZERO);
+                made.settle(&[], &BTreeMap::new(), false, Duration::ZERO);
                 Err(error)
             }
         }
@@ -113,13 +151,42 @@ impl Attempts {
     }
 
     /// Runs to the end, and once more if cached data is lost.
-    pub(super) fn run(&self, first: Prepared, replan: &Replan) -> Ended {
+    pub(super) fn run(&self, first: First, replan: &Replan) -> Ended {
+        let mut repaired = Repaired::new();
+        let mut ended = match first {
+            First::Run(prepared) => self.run_twice(*prepared, replan, &mut repaired),
+            First::Repair(plan) => {
+                let mode = plan.mode;
+                let first = self.repair(plan, replan, &mut repaired);
+                match first.and_then(|plan| self.prepare(plan)) {
+                    Ok(prepared) => self.run_twice(prepared, replan, &mut repaired),
+                    Err(error) => {
+                        let outcome =
+                            JobOutcome { result: Err(error), ..JobOutcome::internal("no run") };
+                        Ended { outcome, caches: Vec::new(), mode }
+                    }
+                }
+            }
+        };
+        for cache in ended.caches.iter_mut().filter(|cache| cache.is_hit()) {
+            if let Some((reason, parts)) = repaired.remove(&cache.data_set) {
+                cache.outcome = CacheOutcome::Repaired { reason, parts };
+            }
+        }
+        ended
+    }
+
+    fn run_twice(&self, first: Prepared, replan: &Replan, repaired: &mut Repaired) -> Ended {
         let ended = first.run();
         let Err(JobError::CacheLost { source, .. }) = &ended.outcome.result else { return ended };
         let reason = chain_of(&**source);
         self.give_up_damaged(source);
         tracing::info!(job = %self.name, %reason, "cached data is lost: the job runs without it");
-        match self.plan_without_damage(replan).and_then(|plan| self.prepare(Arc::new(plan))) {
+        let second = self
+            .plan_without_damage(replan)
+            .and_then(|plan| self.repair(Arc::new(plan), replan, repaired))
+            .and_then(|plan| self.prepare(plan));
+        match second {
             Ok(second) => {
                 self.progress.begin_again();
                 let mut ended = second.run();
@@ -153,8 +220,52 @@ impl Attempts {
     /// Gives up the data set that a reader found damaged; healthy ones stay (D15).
     fn give_up_damaged(&self, failure: &TaskFailure) {
         let found = lost_partition(&failure.source).and_then(|partition| place_of(&partition));
-        if let Some((data_set, generation, _)) = found {
-            self.registry.damaged(data_set, generation, &chain_of(&failure.source));
+        if let Some((data_set, generation, producer)) = found {
+            self.registry.damaged(data_set, generation, producer, &chain_of(&failure.source));
         }
+    }
+
+    /// Makes the lost parts again of every data set that the plan would make whole, and plans with
+    /// them. What cannot be repaired by parts is left to the plan, whole.
+    fn repair(
+        &self,
+        mut plan: Arc<ExecutionPlan>,
+        replan: &Replan,
+        repaired: &mut Repaired,
+    ) -> Result<Arc<ExecutionPlan>, JobError> {
+        while let Some((data_set, producer)) = self.next_repair(&plan) {
+            self.registry.check_parts(data_set);
+            let Some((data_sets, damage)) = self.registry.begin_repair(data_set) else {
+                plan = Arc::new(replan()?);
+                continue;
+            };
+            let scope = match RepairScope::of(&plan, data_set, producer, &damage) {
+                Ok(scope) => scope,
+                Err(why) => {
+                    tracing::info!(job = %self.name, %data_set, why, "made again as a whole");
+                    self.registry.give_up(data_set, &damage.reason);
+                    continue;
+                }
+            };
+            tracing::info!(job = %self.name, %data_set, parts = damage.lost.len(), "repairs");
+            let parts = u32::try_from(damage.lost.len()).unwrap_or(u32::MAX);
+            let prepared = self.prepare_of(plan, data_sets, None, Some(scope))?;
+            prepared.run().outcome.result?;
+            self.progress.begin_again();
+            repaired.insert(data_set, (damage.reason, parts));
+            plan = Arc::new(replan()?);
+        }
+        Ok(plan)
+    }
+
+    /// Of the damaged data sets that a plan makes the one that is furthest up.
+    fn next_repair(&self, plan: &ExecutionPlan) -> Option<(DataSetId, VertexId)> {
+        let damaged = plan.caches.iter().filter_map(|cache| match cache.decision {
+            CacheDecision::Computed { producer } if self.registry.is_damaged(cache.data_set) => {
+                Some((producer, cache.data_set))
+            }
+            _ => None,
+        });
+        damaged.min().map(|(producer, data_set)| (data_set, producer))
     }
 }

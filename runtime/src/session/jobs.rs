@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crossbeam_channel::Sender;
-use element::{ByteSize, JobId, TaskManagerId};
+use element::{ByteSize, DataSetId, JobId, TaskManagerId};
 use parking_lot::{Condvar, Mutex};
 
-use crate::cluster::{DataSets, JobCommand, JobDataSets, Settlement};
+use crate::cluster::{DataSets, JobCommand, JobDataSets, Settlement, SplitsRead};
 use crate::events::FinishedOutput;
 use crate::factory::ExecutionPlan;
 use crate::report::CacheReport;
@@ -78,6 +78,7 @@ impl Made {
     pub(super) fn settle(
         &self,
         written: &[(TaskManagerId, FinishedOutput)],
+        splits: &BTreeMap<DataSetId, SplitsRead>,
         well: bool,
         took: Duration,
     ) -> Vec<CacheReport> {
@@ -85,6 +86,7 @@ impl Made {
             job: self.job,
             data_sets: &self.data_sets,
             written,
+            splits,
             well,
             took,
             budget: self.budget,

@@ -218,7 +218,11 @@ impl Wiring<'_> {
             by_tag.entry(edge.from.output.clone()).or_default().push(self.output(edge)?);
         }
         let mut outputs = Outputs::default();
-        for output in vertex.persistent.iter().filter(|output| output.node == node) {
+        // A repair makes one data set, and leaves the others of its plan alone.
+        let is_made = |output: &&graph::PersistentOutput<_>| {
+            output.node == node && self.deployment.data_sets.contains_key(&output.data_set)
+        };
+        for output in vertex.persistent.iter().filter(is_made) {
             by_tag.entry(output.output.clone()).or_default();
         }
         for (tag, mut wires) in by_tag {
@@ -232,10 +236,8 @@ impl Wiring<'_> {
                     Some(tee.tee(wires))
                 }
             };
-            for output in vertex
-                .persistent
-                .iter()
-                .filter(|output| output.node == node && output.output == tag)
+            for output in
+                vertex.persistent.iter().filter(is_made).filter(|output| output.output == tag)
             {
                 wire = Some(self.persistent(output, wire)?);
             }

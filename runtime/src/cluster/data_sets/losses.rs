@@ -1,7 +1,9 @@
 //! Data sets that are lost: with their worker, or found damaged by a reader. Always whole (P10, P11).
 
-use element::{DataSetId, Generation, TaskManagerId};
-use shuffle::ShuffleError;
+use element::{DataSetId, Generation, SubtaskIndex, TaskManagerId};
+use shuffle::{PartitionDescriptor, ShuffleError};
+
+use super::super::data_set::{ClusterDataSet, DataSetPart};
 
 use super::{DataSets, RequestId, State};
 
@@ -17,6 +19,27 @@ impl State {
             None => super::super::data_set::Parts::new(),
         };
         self.release(parts)
+    }
+}
+
+impl State {
+    /// Parts of a data set are lost: it is given up whole, unless it is to be mended by its parts.
+    pub(super) fn lose_parts(
+        &mut self,
+        data_set: DataSetId,
+        reason: &str,
+        is_lost: impl Fn(&DataSetPart) -> bool,
+    ) {
+        let Some(entry) = self.sets.get_mut(&data_set) else { return };
+        if !entry.mends || matches!(entry.life, ClusterDataSet::Promoting { .. }) {
+            self.lose(data_set, reason);
+            return;
+        }
+        let lost = entry.life.lose_parts(is_lost);
+        if !lost.is_empty() {
+            entry.lost = Some(reason.to_owned());
+            self.release(lost);
+        }
     }
 }
 
@@ -36,21 +59,30 @@ impl DataSets {
             })
             .map(|(id, _)| *id)
             .collect();
+        let is_lost = |part: &DataSetPart| part.worker == worker && !part.external;
         for id in lost {
-            state.lose(id, &format!("worker {worker} {how}"));
+            state.lose_parts(id, &format!("worker {worker} {how}"), is_lost);
         }
         state.requests.forget_worker(worker);
         drop(state);
         self.changed.notify_all();
     }
 
-    /// A reader has found a making lost or damaged. One made meanwhile is left alone.
-    pub fn damaged(&self, data_set: DataSetId, generation: Generation, reason: &str) {
+    /// A reader has found a part of a making lost or damaged. A making from meanwhile is left alone.
+    pub fn damaged(
+        &self,
+        data_set: DataSetId,
+        generation: Generation,
+        producer: SubtaskIndex,
+        reason: &str,
+    ) {
         let mut state = self.state.lock();
         let current = state.sets.get(&data_set).and_then(|entry| entry.life.parts());
         match current.map(|(current, _)| current) {
             Some(current) if current == generation => {
-                state.lose(data_set, reason);
+                let is_lost =
+                    |part: &DataSetPart| part.place().is_some_and(|(_, _, at)| at == producer);
+                state.lose_parts(data_set, reason, is_lost);
             }
             Some(_) => {}
             None => {
@@ -71,8 +103,10 @@ impl DataSets {
         for data_set in data_sets {
             let Err(error) = self.read_through(*data_set) else { continue };
             let reason = crate::report::chain_of(&error);
-            if let Some((_, generation, _)) = super::super::data_set::place_of(error.partition()) {
-                self.damaged(*data_set, generation, &reason);
+            if let Some((_, generation, producer)) =
+                super::super::data_set::place_of(error.partition())
+            {
+                self.damaged(*data_set, generation, producer, &reason);
             }
             found.push((*data_set, reason));
         }
@@ -80,12 +114,20 @@ impl DataSets {
     }
 
     fn read_through(&self, data_set: DataSetId) -> Result<(), ShuffleError> {
-        for (worker, descriptor) in self.locate(data_set)? {
-            let partition = descriptor.identity;
-            let service = self.service(worker).ok_or(ShuffleError::Lost { partition })?;
-            let mut reader = service.reader(&descriptor, 0..descriptor.subpartitions)?;
-            while reader.next()?.is_some() {}
-        }
+        let parts = self.locate(data_set)?;
+        parts.iter().try_for_each(|(worker, descriptor)| self.read_part(*worker, descriptor))
+    }
+
+    /// Reads one part to its end.
+    pub(super) fn read_part(
+        &self,
+        worker: TaskManagerId,
+        descriptor: &PartitionDescriptor,
+    ) -> Result<(), ShuffleError> {
+        let partition = descriptor.identity;
+        let service = self.service(worker).ok_or(ShuffleError::Lost { partition })?;
+        let mut reader = service.reader(descriptor, 0..descriptor.subpartitions)?;
+        while reader.next()?.is_some() {}
         Ok(())
     }
 }

@@ -3,7 +3,7 @@
 use element::TaskManagerId;
 use shuffle::{PartitionIdentity, ShuffleError};
 
-use super::super::data_set::{DataSetPart, Parts, Reported};
+use super::super::data_set::{ClusterDataSet, DataSetPart, Parts, Reported};
 use super::super::task_manager::TaskManagerHandle;
 use super::{DataSets, RequestId, State, Worker};
 
@@ -115,19 +115,19 @@ impl State {
     /// Parts of complete data sets that their worker does not name any more: lost, whole.
     fn missing_parts(&mut self, report: &WorkerReport) {
         let named = |part: &DataSetPart| report.parts.iter().any(|other| other == part);
+        let is_lost = |part: &DataSetPart| part.worker == report.worker && !named(part);
         let lost: Vec<_> = self
             .sets
             .iter()
-            .filter(|(_, entry)| entry.life.is_complete())
+            .filter(|(_, entry)| !matches!(entry.life, ClusterDataSet::Promoting { .. }))
             .filter(|(_, entry)| {
-                entry.life.parts().is_some_and(|(_, parts)| {
-                    parts.values().any(|part| part.worker == report.worker && !named(part))
-                })
+                entry.life.parts().is_some_and(|(_, parts)| parts.values().any(is_lost))
             })
             .map(|(id, _)| *id)
             .collect();
         for id in lost {
-            self.lose(id, &format!("worker {} has it no longer", report.worker));
+            let reason = format!("worker {} has it no longer", report.worker);
+            self.lose_parts(id, &reason, is_lost);
         }
     }
 

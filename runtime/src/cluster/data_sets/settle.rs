@@ -7,6 +7,7 @@ use element::{ByteSize, DataSetId, JobId, TaskManagerId};
 use shuffle::PartitionIdentity;
 
 use super::super::data_set::{ClusterDataSet, place_of};
+use super::super::repair::SplitsRead;
 use super::super::task_manager::TaskManagerMessage;
 use super::{DataSets, JobDataSets, State};
 use crate::events::FinishedOutput;
@@ -20,6 +21,8 @@ pub struct Settlement<'a> {
     pub data_sets: &'a JobDataSets,
     /// The parts that it wrote, with the workers that hold them; empty unless it ended well.
     pub written: &'a [(TaskManagerId, FinishedOutput)],
+    /// What the sources read that wrote data sets themselves.
+    pub splits: &'a BTreeMap<DataSetId, SplitsRead>,
     /// Whether it ended well.
     pub well: bool,
     /// What it took.
@@ -90,6 +93,7 @@ impl DataSets {
                 None => CacheOutcome::Uncached,
             };
             CacheReport {
+                data_set: cache.data_set,
                 name: super::stream_name(&cache.name, &cache.output),
                 outcome,
                 bytes: parts.map_or(0, |parts| parts.values().map(|part| part.bytes).sum()),
@@ -113,8 +117,17 @@ impl State {
             let Some(entry) = self.sets.get_mut(id) else { continue };
             let parts: Vec<_> = parts_of(settlement, *id).collect();
             let whole = settlement.well && parts.len() == making.parts as usize;
+            let mends = matches!(entry.life, ClusterDataSet::Damaged { .. });
             if whole && entry.life.promote(making.generation) {
-                entry.made_in = settlement.took;
+                let attempts = parts.iter().filter_map(|(_, identity)| attempt_of(identity));
+                let attempt = attempts.max().unwrap_or(0);
+                if mends {
+                    entry.attempt = entry.attempt.max(attempt);
+                } else {
+                    entry.attempt = attempt;
+                    entry.made_in = settlement.took;
+                    entry.splits = settlement.splits.get(id).cloned().unwrap_or_default();
+                }
                 for (worker, identity) in parts {
                     kept.entry(worker).or_default().push(identity);
                 }
@@ -123,6 +136,13 @@ impl State {
             }
         }
         kept
+    }
+}
+
+fn attempt_of(identity: &PartitionIdentity) -> Option<u32> {
+    match identity {
+        PartitionIdentity::DataSet { attempt, .. } => Some(attempt.0),
+        PartitionIdentity::Result(_) => None,
     }
 }
 

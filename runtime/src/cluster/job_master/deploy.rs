@@ -84,11 +84,12 @@ impl JobMaster {
     fn deploy(&mut self, unit: usize, slots: Vec<usize>) {
         let Some(tasks) = self.units.get(unit).map(|unit| unit.tasks.clone()) else { return };
         let attempt = {
-            let next = self.attempts.entry(unit).or_insert(0);
+            let first = self.request.repair.as_ref().map_or(0, |scope| scope.first_attempt);
+            let next = self.attempts.entry(unit).or_insert(first);
             *next += 1;
             Attempt(*next - 1)
         };
-        self.request.progress.attempt_begun();
+        self.request.progress.attempt_begun(tasks.len());
         let vertices: BTreeSet<VertexId> = tasks.iter().map(|(vertex, _)| *vertex).collect();
         let alone = tasks.len() == 1;
         let mut orders = Vec::new();
