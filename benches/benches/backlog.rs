@@ -8,8 +8,8 @@ mod common;
 
 use common::Comparison;
 use criterion::Criterion;
-use slackwater_benches::jobs::expected;
 use slackwater_benches::jobs::running_sum::{Emit, RunningSum};
+use slackwater_benches::jobs::{expected, keyed_reduce};
 use slackwater_benches::{Mode, Order, Setting, Shape, Store, by_hand, is_smoke, records};
 use state::MemoryByteStore;
 
@@ -123,11 +123,35 @@ fn by_budget(criterion: &mut Criterion) {
     table.run(criterion);
 }
 
+/// FLIP-327's own job (B1): parallelism 1, one key in the cache. Stream mode is the reference.
+fn flip_327(criterion: &mut Criterion) {
+    let number = records(1_000_000);
+    for keys in if is_smoke() { vec![100] } else { vec![1_000, number / 10, number] } {
+        let job = RunningSum::new(number, keys);
+        let shape = Shape { value_bytes: 16, key_bytes: 4, parallelism: 1, ..shape(job, BUDGET) };
+        let mut table = Comparison::new("backlog, FLIP-327's job", shape);
+        for store in STORES {
+            for mode in Mode::ALL {
+                let setting =
+                    Setting { parallelism: 1, cache_entries: Some(1), ..setting(mode, *store) };
+                table = table.with(format!("{}, {}", mode.name(), store.name()), move || {
+                    let outcome = keyed_reduce::run(&setting, number, keys).expect("it ends well");
+                    let found = (outcome.checksum, outcome.outputs);
+                    assert_eq!(found, keyed_reduce::expected(mode, number, keys), "{mode:?}");
+                    number
+                });
+            }
+        }
+        table.run(criterion);
+    }
+}
+
 fn main() {
     let mut criterion = Criterion::default().configure_from_args();
     by_store(&mut criterion);
     skewed(&mut criterion);
     combining(&mut criterion);
     by_budget(&mut criterion);
+    flip_327(&mut criterion);
     criterion.final_summary();
 }

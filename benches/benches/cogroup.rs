@@ -6,7 +6,7 @@ mod common;
 
 use common::Comparison;
 use criterion::Criterion;
-use slackwater_benches::jobs::{co_group, expected};
+use slackwater_benches::jobs::{co_group, distinct_groups, expected};
 use slackwater_benches::{Mode, Order, Setting, Shape, Store, by_hand, is_smoke, records};
 
 /// Memory of each of the two sorters.
@@ -20,6 +20,29 @@ fn run(mode: Mode, records_each: u64, keys: u64) -> u64 {
         assert_eq!(checksum, expected::CO_GROUP, "{mode:?}");
     }
     checksum
+}
+
+/// FLIP-331's own job (B2): each key once a side, parallelism 1.
+fn flip_331(criterion: &mut Criterion) {
+    let groups = records(1_000_000);
+    let shape = Shape {
+        records: 2 * groups,
+        key_bytes: 8,
+        value_bytes: 8,
+        distinct_keys: groups,
+        order: Order::Counted,
+        parallelism: 1,
+        budget: Some(BUDGET),
+    };
+    let run = move |mode| {
+        let setting = Setting { sort_memory: Some(BUDGET), ..Setting::new(mode, Store::Heap) };
+        let env = Setting { parallelism: 1, ..setting }.environment();
+        distinct_groups::run(&env, groups).expect("the job ends well").checksum
+    };
+    Comparison::new("co-group, FLIP-331's job", shape)
+        .with("stream", move || run(Mode::Stream))
+        .with("batch", move || run(Mode::Batch))
+        .run(criterion);
 }
 
 fn main() {
@@ -41,5 +64,6 @@ fn main() {
             .with("batch", move || run(Mode::Batch, each, keys))
             .run(&mut criterion);
     }
+    flip_331(&mut criterion);
     criterion.final_summary();
 }

@@ -79,6 +79,14 @@ def parallel(p):
     return ours("J1", f"k={MIDDLE} mode=mixed state=disk p={p}")
 
 
+def b1(keys):
+    """FLIP-327's own job in each mode; record by record over a store on disk, a tenth of the records."""
+    few = {"stream": "" if SMALL else "n=1000000"}
+    options = lambda disk, mode: f"k={keys} p=1 cache=1 mode={mode} state={disk} {few.get(mode, '')}"
+    return each(DISKS, lambda disk: each(
+        ["stream", "mixed", "batch"], lambda mode: ours("B1", options(disk, mode))))
+
+
 LIVE = "backlog=20000 rate=1000 secs=6" if SMALL else "secs=15"
 
 GROUPS = {
@@ -93,6 +101,8 @@ GROUPS = {
     + each(["hash", "sort"], lambda v: run("limit", "J2", f"v={v}"))
     + run("renoir", "J2") + run("timely", "J2")
     + flink("J2", "reuse=true") + flink("J2", FLINK_BATCH, NATIVE),
+    "b1": each(["100"] if SMALL else ["1000", "1000000", "10000000"], b1),
+    "b2": ours("B2", "p=1 mode=stream") + ours("B2", "p=1 mode=batch"),
     "j3": [] if SMALL else ours("J3") + each(["1", "2"], lambda t: run("limit", "J3", f"threads={t}"))
     + run("renoir", "J3") + run("renoir", "J3", "v=preagg") + run("timely", "J3")
     + flink("J3", "reuse=true") + flink("J3", FLINK_BATCH, NATIVE),

@@ -5,7 +5,9 @@
 
 pub mod cache;
 pub mod co_group;
+pub mod distinct_groups;
 pub mod exchange;
+pub mod keyed_reduce;
 pub mod latency;
 pub mod running_sum;
 pub mod word_count;

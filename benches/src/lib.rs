@@ -10,6 +10,7 @@ pub mod by_hand;
 pub mod generator;
 pub mod jobs;
 pub mod measure;
+pub mod nexmark;
 pub mod setting;
 pub mod shape;
 pub mod sinks;

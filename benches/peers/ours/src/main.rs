@@ -20,7 +20,9 @@ use slackwater_benches::jobs::cache::{Jobs, KEYS};
 use slackwater_benches::jobs::exchange::{self, By};
 use slackwater_benches::jobs::latency::{Live, quantile, split_at};
 use slackwater_benches::jobs::running_sum::{Emit, RunningSum, backlog_counts};
-use slackwater_benches::jobs::{co_group as co_groups, word_count as words};
+use slackwater_benches::jobs::{
+    co_group as co_groups, distinct_groups, keyed_reduce, word_count as words,
+};
 use slackwater_benches::sinks::{Arrival, CheckSum};
 use slackwater_benches::{Mode, Order, Setting, Store};
 
@@ -50,6 +52,8 @@ fn run() -> Result<ResultLine> {
         "J5" => external_sort::run(&arguments),
         "J6" => exchange(&arguments),
         "J7" => latency(&arguments),
+        "B1" => flip_327(&arguments),
+        "B2" => flip_331(&arguments),
         other => Err(arguments::refused("job", other)),
     }
 }
@@ -213,6 +217,34 @@ fn latency(arguments: &Arguments) -> Result<ResultLine> {
         line.series("latency_ms", &by_tenths(&outcome.arrivals));
     }
     Ok(line)
+}
+
+/// B1: FLIP-327's own job; `p=1 cache=1` as upstream ran it.
+fn flip_327(arguments: &Arguments) -> Result<ResultLine> {
+    let setting = setting(arguments, Mode::Mixed)?;
+    let (records, keys) = (arguments.number("n", 10_000_000)?, arguments.number("k", 1_000_000)?);
+    let start = Instant::now();
+    let outcome = keyed_reduce::run(&setting, records, keys)?;
+    let took = start.elapsed();
+    let found = (outcome.checksum, outcome.outputs);
+    if found != keyed_reduce::expected(setting.mode, records, keys) {
+        return Err(slackwater::Error::msg(format!("the counts are wrong: {found:?}")));
+    }
+    // One output a record, or one a key: modes have no checksum in common but the number of records.
+    let mut line = ResultLine::new(&name(&setting), "B1", (records, keys), took, records);
+    line.number("emitted", outcome.outputs);
+    Ok(line)
+}
+
+/// B2: FLIP-331's own job; `p=1` as upstream ran it.
+fn flip_331(arguments: &Arguments) -> Result<ResultLine> {
+    let setting = setting(arguments, Mode::Stream)?;
+    let groups = arguments.number("n", 10_000_000)?;
+    let env = setting.environment();
+    let start = Instant::now();
+    let outcome = distinct_groups::run(&env, groups)?;
+    let took = start.elapsed();
+    Ok(ResultLine::new(&name(&setting), "B2", (2 * groups, groups), took, outcome.checksum))
 }
 
 /// Seconds since the switch, and the median latency of the tenth of a second that begins there.
