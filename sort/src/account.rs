@@ -73,8 +73,10 @@ impl Account {
         self.loan.shrink(self.loan.bytes().saturating_sub(self.used));
     }
 
-    pub(crate) fn used(&self) -> u64 {
-        self.used
+    /// Nothing is in use any more: everything goes back to the budget.
+    pub(crate) fn end(&mut self) {
+        self.used = 0;
+        self.trim();
     }
 
     pub(crate) fn peak(&self) -> u64 {

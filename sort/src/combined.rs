@@ -136,9 +136,7 @@ impl<C: Combiner> CombinedStream<C> {
             CombinedSource::Memory { .. } => {}
             CombinedSource::Ended => return,
         }
-        let used = self.spiller.account.used();
-        self.spiller.account.give(used);
-        self.spiller.account.trim();
+        self.spiller.account.end();
     }
 }
 

@@ -15,7 +15,7 @@ use crate::passes::reduce;
 use crate::run::Run;
 use crate::spiller::Spiller;
 use crate::table::Table;
-use crate::{SortError, SortStats, SorterOptions, Ties};
+use crate::{RunDescription, SortError, SortStats, SorterOptions, Ties, durable};
 
 /// Folds two partial results of one key. Implemented by whoever aggregates; called by the sorter, on
 /// its thread.
@@ -92,6 +92,48 @@ impl<C: Combiner> CombiningSorter<C> {
         fold(Some(&mut slot.accumulator));
         let after = slot.accumulator.estimated_bytes();
         if before == after { Ok(()) } else { self.resized(before, after) }
+    }
+
+    /// A sorter that goes on with runs that an earlier one sealed, as
+    /// [`ExternalSorter::resume`](crate::ExternalSorter::resume): their partial results come first.
+    ///
+    /// # Errors
+    ///
+    /// [`SortError::Missing`] or [`SortError::Damaged`] for the first run that is not as described.
+    pub fn resume(
+        combiner: C,
+        options: SorterOptions,
+        sealed: Vec<RunDescription>,
+    ) -> Result<Self, SortError> {
+        let mut sorter = Self::new(combiner, options);
+        sorter.runs = durable::adopt(sealed, &sorter.spiller)?;
+        Ok(sorter)
+    }
+
+    /// Writes all partial results that are held, and describes the durable runs that no earlier call
+    /// has described, as [`ExternalSorter::seal`](crate::ExternalSorter::seal).
+    ///
+    /// # Errors
+    ///
+    /// [`SortError::NotDurable`] without [`SorterOptions::with_durable_runs`]; otherwise as
+    /// [`CombiningSorter::update`].
+    pub fn seal(&mut self) -> Result<Vec<RunDescription>, SortError> {
+        self.check()?;
+        if !self.spiller.options.durable_runs {
+            return Err(SortError::NotDurable);
+        }
+        self.spill()?;
+        Ok(durable::describe(&mut self.runs))
+    }
+
+    /// Reads the sealed runs, and holds every block against its checksum. Gives the number of partial
+    /// results in them.
+    ///
+    /// # Errors
+    ///
+    /// [`SortError::Damaged`] or [`SortError::Missing`] for the first that does not read back.
+    pub fn verify(&mut self) -> Result<u64, SortError> {
+        durable::verify(&self.runs, &mut self.spiller)
     }
 
     /// The counts so far.
@@ -177,7 +219,6 @@ impl<C: Combiner> CombiningSorter<C> {
         match self.write_run() {
             Ok(run) => {
                 self.runs.push(run);
-                self.spiller.stats.runs += 1;
                 self.table.clear(&mut self.spiller.account);
                 Ok(())
             }
@@ -185,7 +226,8 @@ impl<C: Combiner> CombiningSorter<C> {
                 self.has_failed = true;
                 self.runs.clear();
                 self.table.release(&mut self.spiller.account);
-                self.spiller.account.trim();
+                // What the run's writer had is not in use either.
+                self.spiller.account.end();
                 Err(error)
             }
         }
@@ -202,6 +244,6 @@ impl<C: Combiner> CombiningSorter<C> {
             let key = self.table.key_of(slot);
             writer.append_parts(slot.timestamp, key, &self.payload, &mut self.spiller)?;
         }
-        self.spiller.seal_run(writer)
+        self.spiller.seal_spilled(writer)
     }
 }

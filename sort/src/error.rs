@@ -46,6 +46,9 @@ pub enum SortError {
     /// Bytes of a key or record do not decode: the sorted order stands, the value does not.
     #[error("a sorted record cannot be decoded")]
     Decode(#[from] CodecError),
+    /// Runs cannot be sealed: the options do not make them durable.
+    #[error("the sorter's runs are not durable")]
+    NotDurable,
     /// The sorter failed before and holds nothing any more.
     #[error("the sorter has failed before")]
     Failed,

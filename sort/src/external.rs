@@ -14,7 +14,9 @@ use crate::run::Run;
 use crate::spiller::Spiller;
 use crate::stream::Source;
 use crate::window::Window;
-use crate::{SortError, SortStats, SortedStream, SorterOptions, ranges, record};
+use crate::{
+    RunDescription, SortError, SortStats, SortedStream, SorterOptions, durable, ranges, record,
+};
 
 /// A longer record does not leave its memory behind in the sorter.
 const SCRATCH: usize = 1 << 10;
@@ -133,6 +135,51 @@ impl ExternalSorter {
         Ok(())
     }
 
+    /// A sorter that goes on with runs that an earlier one sealed, as if their records had been pushed
+    /// to it first, in that order. Options that make an order must be those of the earlier one.
+    ///
+    /// The runs are found in the options' store. Their files stay where they are, whatever becomes of
+    /// the sorter ([`RunDescription::delete`]). Here names and lengths are checked, a block's checksum
+    /// when it is read; [`ExternalSorter::verify`] reads all of them ahead.
+    ///
+    /// # Errors
+    ///
+    /// [`SortError::Missing`] or [`SortError::Damaged`] for the first run that is not as described.
+    pub fn resume(options: SorterOptions, sealed: Vec<RunDescription>) -> Result<Self, SortError> {
+        let mut sorter = Self::new(options);
+        sorter.runs = durable::adopt(sealed, &sorter.spiller)?;
+        Ok(sorter)
+    }
+
+    /// Writes all records that are held, and describes the durable runs that no earlier call has
+    /// described, in order of arrival; together, all calls describe all records pushed.
+    ///
+    /// From here on these runs' files belong to the caller, who records the descriptions and deletes the
+    /// files when nothing needs them ([`RunDescription::delete`]). The sorter goes on, and reads them.
+    /// Costs one run, one sync and one open file at a time.
+    ///
+    /// # Errors
+    ///
+    /// [`SortError::NotDurable`] without [`SorterOptions::with_durable_runs`]; otherwise as
+    /// [`ExternalSorter::push`].
+    pub fn seal(&mut self) -> Result<Vec<RunDescription>, SortError> {
+        self.check_usable()?;
+        if !self.spiller.options.durable_runs {
+            return Err(SortError::NotDurable);
+        }
+        self.spill()?;
+        Ok(durable::describe(&mut self.runs))
+    }
+
+    /// Reads the sealed runs, and holds every block against its checksum. Gives their records' number.
+    ///
+    /// # Errors
+    ///
+    /// [`SortError::Damaged`] or [`SortError::Missing`] for the first that does not read back.
+    pub fn verify(&mut self) -> Result<u64, SortError> {
+        durable::verify(&self.runs, &mut self.spiller)
+    }
+
     /// The counts so far.
     #[must_use]
     pub fn stats(&self) -> SortStats {
@@ -237,7 +284,6 @@ impl ExternalSorter {
         match self.write_run() {
             Ok(run) => {
                 self.runs.push(run);
-                self.spiller.stats.runs += 1;
                 self.buffer.clear(&mut self.spiller.account);
                 Ok(())
             }
@@ -245,7 +291,8 @@ impl ExternalSorter {
                 self.has_failed = true;
                 self.runs.clear();
                 self.buffer.release(&mut self.spiller.account);
-                self.spiller.account.trim();
+                // What the run's writer had is not in use either.
+                self.spiller.account.end();
                 Err(error)
             }
         }
@@ -272,6 +319,6 @@ impl ExternalSorter {
             }
         }
         self.spiller.stats.deep_comparisons += window.deep;
-        self.spiller.seal_run(writer)
+        self.spiller.seal_spilled(writer)
     }
 }

@@ -10,6 +10,7 @@
 //!      |
 //! ranges               one sort cut into parts that threads drain side by side
 //! directories          where runs may lie: several, with fail-over, limit and sweep
+//! durable              runs that outlive their sorter, and the sorter that goes on with them
 //! TypedSorter          keys and records encoded
 //! CombiningSorter      table: equal keys folded before they are sorted; combined: and while merging
 //! ```
@@ -44,7 +45,8 @@
 //! ```
 //!
 //! Stands alone: any byte-string keys, a timestamp and a payload each. Left out on purpose: hashing
-//! and key groups (the runtime puts the hash in front of the key), durability of runs, and threads.
+//! and key groups (the runtime puts the hash in front of the key), where descriptions of durable runs
+//! rest, and threads.
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
@@ -55,6 +57,7 @@ mod buffer;
 mod combined;
 mod combining;
 mod directories;
+mod durable;
 mod error;
 mod external;
 mod fuzzing;
@@ -80,6 +83,7 @@ mod window;
 pub use combined::{CombinedRecord, CombinedStream};
 pub use combining::{Combiner, CombiningSorter};
 pub use directories::{NoDirectory, SpillDirectories, UnusableDirectory};
+pub use durable::RunDescription;
 pub use error::SortError;
 pub use external::ExternalSorter;
 #[doc(hidden)]

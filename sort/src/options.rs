@@ -122,6 +122,8 @@ pub struct SorterOptions {
     pub ties: Ties,
     /// The prefix of a key; the first eight bytes, big-endian, by default.
     pub prefix: Option<KeyPrefix>,
+    /// Whether runs written from memory are made durable, so that they can be sealed and resumed.
+    pub durable_runs: bool,
     /// Stops the sorter from outside.
     pub cancel: Option<CancelFlag>,
 }
@@ -135,6 +137,7 @@ impl fmt::Debug for SorterOptions {
             .field("compression", &self.compression)
             .field("order", &self.order)
             .field("ties", &self.ties)
+            .field("durable_runs", &self.durable_runs)
             .finish_non_exhaustive()
     }
 }
@@ -152,6 +155,7 @@ impl SorterOptions {
             order: Order::Ascending,
             ties: Ties::Timestamp,
             prefix: None,
+            durable_runs: false,
             cancel: None,
         }
     }
@@ -195,6 +199,15 @@ impl SorterOptions {
     #[must_use]
     pub fn with_prefix(mut self, prefix: KeyPrefix) -> Self {
         self.prefix = Some(prefix);
+        self
+    }
+
+    /// Makes every run durable that is written from memory: one sync of file and directory a run.
+    ///
+    /// Needed by [`ExternalSorter::seal`](crate::ExternalSorter::seal).
+    #[must_use]
+    pub fn with_durable_runs(mut self) -> Self {
+        self.durable_runs = true;
         self
     }
 

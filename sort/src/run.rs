@@ -5,7 +5,8 @@
 //! ```
 //!
 //! How many blocks there are is kept in memory by the [`Run`], never taken from the file: the end of
-//! a file is not the end of the data. Runs are not made durable, for they do not outlive their sort.
+//! a file is not the end of the data. Runs are made durable only where the options say that they may
+//! outlive their sort ([`crate::durable`]).
 
 use element::StoreWriter;
 
@@ -34,7 +35,7 @@ pub(crate) struct Run {
 }
 
 /// Where a block begins, for readers of a part of a run.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BlockStart {
     /// The prefix of the block's first record.
     pub(crate) prefix: u64,
@@ -210,6 +211,12 @@ impl RunWriter {
         self.block.truncate(HEAD);
         self.count(raw, stored);
         Ok(())
+    }
+
+    /// Writes what is left, and makes bytes and name durable.
+    pub(crate) fn sync(&mut self, spiller: &mut Spiller) -> Result<(), SortError> {
+        self.flush(spiller)?;
+        Ok(self.writer.sync()?)
     }
 
     /// Writes what is left.

@@ -245,7 +245,7 @@ fn start_of(run: &Run, range: PrefixRange) -> BlockStart {
     before.checked_sub(1).and_then(|index| run.index.get(index)).copied().unwrap_or(first)
 }
 
-fn missing_or_failed(name: &str, block: u64, error: StoreError) -> SortError {
+pub(crate) fn missing_or_failed(name: &str, block: u64, error: StoreError) -> SortError {
     let run = name.to_owned();
     match error.source.kind() {
         std::io::ErrorKind::NotFound => SortError::Missing { run, source: error },

@@ -46,16 +46,28 @@ impl Drop for OpenFile {
     }
 }
 
-/// The name of one run's file; the file goes when this does.
+/// The name of one run's file; the file goes when this does, unless it is kept.
 #[derive(Debug)]
 pub(crate) struct RunFile {
     pub(crate) target: SpillTarget,
     pub(crate) name: String,
+    /// Whether somebody has the run's description: the file is that one's to delete.
+    pub(crate) is_kept: bool,
     files: Arc<Files>,
+}
+
+impl RunFile {
+    pub(crate) fn new(spiller: &Spiller, name: String) -> Self {
+        let target = spiller.options.spill.clone();
+        Self { target, name, is_kept: false, files: Arc::clone(&spiller.files) }
+    }
 }
 
 impl Drop for RunFile {
     fn drop(&mut self) {
+        if self.is_kept {
+            return;
+        }
         match self.target.store.delete(FileRole::SortRun, &self.name) {
             // A file that somebody took away is gone, which is what is wanted.
             Err(error) if !error.is_not_found() => {
@@ -114,12 +126,22 @@ impl Spiller {
     pub(crate) fn create_run(&mut self) -> Result<RunWriter, SortError> {
         let number = self.next_run;
         self.next_run += 1;
-        let target = self.options.spill.clone();
+        let SpillTarget { store, prefix } = &self.options.spill;
         let process = process::id();
-        let name = format!("{}-{process:x}-{:016x}-{number}.run", target.prefix, self.identity);
-        let writer = target.store.create(FileRole::SortRun, &name)?;
-        let file = RunFile { target, name, files: Arc::clone(&self.files) };
+        let name = format!("{prefix}-{process:x}-{:016x}-{number}.run", self.identity);
+        let writer = store.create(FileRole::SortRun, &name)?;
+        let file = RunFile::new(self, name);
         Ok(RunWriter::new(file, writer, self.identity, number, self))
+    }
+
+    /// Completes a run that was written from memory; it is durable if the options say so.
+    pub(crate) fn seal_spilled(&mut self, mut writer: RunWriter) -> Result<Run, SortError> {
+        if self.options.durable_runs {
+            writer.sync(self)?;
+        }
+        let run = self.seal_run(writer)?;
+        self.stats.runs += 1;
+        Ok(run)
     }
 
     /// Completes a run and counts it.

@@ -177,8 +177,6 @@ impl SortedStream {
         }
         self.spiller.stats.deep_comparisons += self.source.deep_comparisons();
         self.source = Source::Ended;
-        let used = self.spiller.account.used();
-        self.spiller.account.give(used);
-        self.spiller.account.trim();
+        self.spiller.account.end();
     }
 }
