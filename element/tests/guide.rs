@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
-use element::{ByteSize, OptionValue, all_options};
+use element::{ByteSize, Configuration, OptionValue, all_options};
 
 const BEGIN: &str = "<!-- options begin -->\n";
 const END: &str = "<!-- options end -->\n";
@@ -63,7 +63,7 @@ fn the_chapter_of_options_is_the_table_of_options() {
 fn a_default_in_the_chapter_is_a_value_that_a_file_may_have() {
     for option in all_options() {
         let default = spelled(&(option.default)(), option.expected);
-        let mut config = slackwater::Configuration::new();
+        let mut config = Configuration::new();
         config.set_text(option.key, &default).unwrap();
     }
 }
