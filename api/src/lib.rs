@@ -98,6 +98,7 @@ pub use runtime::operator::window::{
 pub use runtime::report::{CacheOutcome, CacheReport, JobReport, OperatorReport};
 pub use runtime::session::PausedWorker;
 pub use runtime::sink::{Sink, SinkContext, SinkWriter};
+pub use runtime::source::alignment::WatermarkAlignment;
 pub use runtime::source::collection::CollectionSource;
 pub use runtime::source::generator::GeneratorSource;
 pub use runtime::source::hybrid::HybridSource;

@@ -9,6 +9,7 @@
 //! They meet only through messages ([`crate::events`]) that carry job, attempt and subtask; stale ones
 //! are dropped.
 
+mod alignment;
 mod data_set;
 mod data_sets;
 mod enumerators;

@@ -20,6 +20,7 @@ use sort::CancelFlag;
 use crate::checkpoint::RestoredOperator;
 use crate::events::{TaskEvent, TaskEvents};
 use crate::metrics::OperatorMetrics;
+use crate::source::alignment::AlignmentGate;
 use crate::stores::StateStores;
 
 /// What all operators of one task share.
@@ -63,6 +64,8 @@ pub struct TaskContext {
     pub cancelled: CancelFlag,
     /// The next processing time at which an operator of this task wants to be called.
     pub deadline: Deadline,
+    /// Of a source: whether it may read on.
+    pub alignment: AlignmentGate,
 }
 
 /// The earliest processing time that any operator of a task waits for, and the way to wake the task

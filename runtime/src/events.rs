@@ -4,11 +4,12 @@
 //! a stale one can be told and dropped. In this process they travel over channels.
 
 use crossbeam_channel::Sender;
-use element::{Attempt, Barrier, CheckpointId, SubtaskIndex, VertexId};
+use element::{Attempt, Barrier, CheckpointId, SubtaskIndex, Timestamp, VertexId};
 
 use crate::checkpoint::OperatorState;
 use crate::cluster::Line;
 use crate::error::TaskError;
+use crate::source::alignment::AlignmentReport;
 
 /// From which task an event comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -61,6 +62,8 @@ pub enum TaskEvent {
     },
     /// A source is in backlog by the lag of its watermark, or no longer.
     LagBacklog(bool),
+    /// How far a source's subtask has come, for its alignment group.
+    Alignment(AlignmentReport),
     /// A `take` has all that it wants: the sources may stop.
     Satisfied,
 }
@@ -101,6 +104,8 @@ pub enum TaskMail {
     Aborted(CheckpointId),
     /// All that the sinks of a task that awaits its last commit have prepared is stored for good.
     Finished,
+    /// Read no further than this watermark; without one, as far as there is (sources only).
+    AlignTo(Option<Timestamp>),
     /// Stop reading; what was read is finished as at the end of input.
     Stop,
 }

@@ -230,7 +230,7 @@ impl<T: Send + 'static> NodeFactory for SourceNode<T> {
         context: &Arc<OperatorContext>,
         mut outputs: Outputs,
     ) -> Result<Wire, TaskError> {
-        let stamps = Timestamps::new(self.strategy.clone(), context)?;
+        let stamps = Timestamps::behind_source(self.strategy.clone(), context)?;
         let main = outputs.main::<T>();
         let chained = Box::new(Chained::new(stamps, main, Arc::clone(context)));
         let sides = SourceSides::default();

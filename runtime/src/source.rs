@@ -10,6 +10,7 @@
 //! deployment, before any split, and sends it as its first element. On a checkpoint the enumerator
 //! stores what it has not handed out, each reader the splits it has not finished, with positions.
 
+pub mod alignment;
 pub mod cached;
 pub mod collection;
 mod erased;

@@ -286,6 +286,7 @@ fn context(
         events: TaskEvents { task, sender, line: Line::default() },
         cancelled: CancelFlag::default(),
         deadline: Deadline::default(),
+        alignment: Default::default(),
     };
     Ok(Arc::new(OperatorContext {
         task: Arc::new(task),

@@ -8,6 +8,7 @@
 //!
 //! One thread a job. It never waits for anything but its mailbox and the next deadline.
 
+mod alignment;
 mod checkpoints;
 mod deploy;
 mod ends;
@@ -30,6 +31,7 @@ use element::{
 };
 use graph::ResolvedMode;
 
+use super::alignment::AlignmentGroups;
 use super::enumerators::Enumerators;
 use super::progress::JobProgress;
 use super::repair::RepairScope;
@@ -139,6 +141,7 @@ pub struct JobMaster {
     placed: BTreeMap<TaskId, usize>,
     free_slots: Vec<u32>,
     enumerators: Enumerators,
+    alignment: AlignmentGroups,
     assigned: BTreeMap<Participant, Vec<Vec<u8>>>,
     finished: BTreeMap<(EdgeId, SubtaskIndex), Located>,
     persistent: BTreeMap<(DataSetId, SubtaskIndex), Located>,
@@ -200,6 +203,7 @@ impl JobMaster {
             placed: BTreeMap::new(),
             free_slots: request.managers.iter().map(|manager| manager.slots).collect(),
             enumerators,
+            alignment: AlignmentGroups::default(),
             assigned,
             finished: BTreeMap::new(),
             persistent: BTreeMap::new(),
@@ -360,6 +364,7 @@ impl JobMaster {
                 let decisions = self.coordinator.failed(id, &reason, now);
                 self.carry_out_decisions(decisions);
             }
+            TaskEvent::Alignment(report) => self.alignment_reported(who, report),
             TaskEvent::Satisfied => self.satisfied(),
         }
     }

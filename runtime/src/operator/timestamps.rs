@@ -5,6 +5,10 @@
 //! (decision D11). A source whose watermark lags behind the clock is in backlog too, if so configured
 //! (FLIP-328): the two flags are ORed, and lag counts only until it has once been made up (K16).
 
+mod aligning;
+mod idleness;
+mod strategy;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,101 +21,10 @@ use crate::error::TaskError;
 use crate::events::TaskEvent;
 use crate::output::{Output, Signal};
 use crate::user::UserCode;
+use aligning::Aligning;
+use idleness::Idleness;
 
-/// Makes watermarks from records. One a subtask; implemented by users and by the built-in strategies.
-pub trait WatermarkGenerator<T>: Send {
-    /// A record has come.
-    fn on_record(&mut self, value: &T, timestamp: Timestamp);
-
-    /// The watermark as it stands, asked for after each batch; `None` before there is one.
-    fn current(&mut self) -> Option<Timestamp>;
-}
-
-/// Finds a record's timestamp.
-pub type TimestampAssigner<T> = Arc<dyn Fn(&T) -> Timestamp + Send + Sync>;
-
-/// Makes the watermark generator of one subtask.
-pub type GeneratorFactory<T> = Arc<dyn Fn() -> Box<dyn WatermarkGenerator<T>> + Send + Sync>;
-
-/// How event time is found in a stream. Shared by the subtasks.
-pub struct WatermarkStrategy<T> {
-    /// Finds timestamps; `None` keeps those that records have.
-    pub assigner: Option<TimestampAssigner<T>>,
-    /// Makes the generator of one subtask; `None`: no watermarks.
-    pub generator: Option<GeneratorFactory<T>>,
-    /// After so long without records a subtask holds nobody up.
-    pub idle_after: Option<Duration>,
-}
-
-impl<T> Clone for WatermarkStrategy<T> {
-    fn clone(&self) -> Self {
-        Self {
-            assigner: self.assigner.clone(),
-            generator: self.generator.clone(),
-            idle_after: self.idle_after,
-        }
-    }
-}
-
-impl<T: 'static> WatermarkStrategy<T> {
-    /// No watermarks; timestamps stay as the source gave them.
-    #[must_use]
-    pub fn none() -> Self {
-        Self { assigner: None, generator: None, idle_after: None }
-    }
-
-    /// Records come in order of time: the watermark is the greatest timestamp less 1 ms.
-    #[must_use]
-    pub fn monotonous() -> Self {
-        Self::bounded_out_of_orderness(Duration::ZERO)
-    }
-
-    /// Records come at most `bound` late: the watermark is the greatest timestamp less `bound` and
-    /// 1 ms.
-    #[must_use]
-    pub fn bounded_out_of_orderness(bound: Duration) -> Self {
-        Self::generator(move || Box::new(BoundedOutOfOrderness { bound, greatest: None }))
-    }
-
-    /// A generator of the user's own, one a subtask.
-    pub fn generator(
-        make: impl Fn() -> Box<dyn WatermarkGenerator<T>> + Send + Sync + 'static,
-    ) -> Self {
-        Self { assigner: None, generator: Some(Arc::new(make)), idle_after: None }
-    }
-
-    /// Finds timestamps by a function.
-    #[must_use]
-    pub fn with_timestamps(
-        mut self,
-        assigner: impl Fn(&T) -> Timestamp + Send + Sync + 'static,
-    ) -> Self {
-        self.assigner = Some(Arc::new(assigner));
-        self
-    }
-
-    /// Counts a subtask as idle after so long without records.
-    #[must_use]
-    pub fn with_idleness(mut self, after: Duration) -> Self {
-        self.idle_after = Some(after);
-        self
-    }
-}
-
-struct BoundedOutOfOrderness {
-    bound: Duration,
-    greatest: Option<Timestamp>,
-}
-
-impl<T> WatermarkGenerator<T> for BoundedOutOfOrderness {
-    fn on_record(&mut self, _: &T, timestamp: Timestamp) {
-        self.greatest = self.greatest.max(Some(timestamp));
-    }
-
-    fn current(&mut self) -> Option<Timestamp> {
-        self.greatest.map(|greatest| (greatest - self.bound).saturating_sub(1))
-    }
-}
+pub use strategy::{GeneratorFactory, TimestampAssigner, WatermarkGenerator, WatermarkStrategy};
 
 /// Assigns timestamps and emits watermarks.
 pub struct Timestamps<T> {
@@ -125,10 +38,19 @@ pub struct Timestamps<T> {
     source_backlog: Option<bool>,
     lag: Lag,
     sent_backlog: Option<bool>,
-    idle: bool,
-    last_record: Timestamp,
+    idleness: Idleness,
+    aligning: Option<Aligning>,
     user: UserCode,
     context: Arc<OperatorContext>,
+}
+
+/// A strategy that cannot be carried out where it stands.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AlignmentError {
+    /// Nothing there reads, so nothing can be held back.
+    #[error("watermark alignment is for sources: give the strategy to the source itself")]
+    NoSource,
 }
 
 /// Backlog by lag of the watermark (FLIP-328).
@@ -140,12 +62,28 @@ struct Lag {
 }
 
 impl<T: Send + 'static> Timestamps<T> {
-    /// One subtask's part of `strategy`.
+    /// One subtask's part of `strategy`, anywhere in a stream but behind its source.
+    ///
+    /// # Errors
+    ///
+    /// [`TaskError::Config`] if an option has no valid value; [`TaskError::User`] if the strategy
+    /// aligns, which sources alone can.
+    pub fn new(
+        strategy: WatermarkStrategy<T>,
+        context: &Arc<OperatorContext>,
+    ) -> Result<Self, TaskError> {
+        match &strategy.alignment {
+            None => Self::behind_source(strategy, context),
+            Some(_) => Err(TaskError::user(&context.name)(AlignmentError::NoSource.into())),
+        }
+    }
+
+    /// One subtask's part of a source's `strategy`.
     ///
     /// # Errors
     ///
     /// [`TaskError::Config`] if an option has no valid value.
-    pub fn new(
+    pub fn behind_source(
         strategy: WatermarkStrategy<T>,
         context: &Arc<OperatorContext>,
     ) -> Result<Self, TaskError> {
@@ -160,6 +98,9 @@ impl<T: Send + 'static> Timestamps<T> {
         let batch = context.task.mode == ResolvedMode::Batch;
         // In batch mode the user's generator is not asked: nothing is late there (T5).
         let generator = strategy.generator.as_ref().filter(|_| !batch).map(|make| make());
+        let idle_after = strategy.idle_after.filter(|_| !batch);
+        let alignment = strategy.alignment.clone().filter(|_| !batch);
+        let aligning = alignment.map(|alignment| Aligning::new(alignment, context));
         Ok(Self {
             generator,
             strategy,
@@ -173,8 +114,8 @@ impl<T: Send + 'static> Timestamps<T> {
                 is_backlog: false,
             },
             sent_backlog: None,
-            idle: false,
-            last_record: context.task.clock.now(),
+            idleness: Idleness::new(idle_after, context),
+            aligning,
             user: UserCode::new(context),
             context: Arc::clone(context),
         })
@@ -209,12 +150,20 @@ impl<T: Send + 'static> Timestamps<T> {
         if made <= self.internal {
             return Ok(());
         }
-        self.internal = made;
+        self.reach(made);
         self.check_lag(out)?;
         if self.withholds && self.sent_backlog == Some(true) {
             return Ok(());
         }
         self.send_watermark(out)
+    }
+
+    /// Moves the internal watermark on, sent or withheld.
+    fn reach(&mut self, watermark: Option<Timestamp>) {
+        self.internal = self.internal.max(watermark);
+        if let (Some(_), Some(reached)) = (&self.aligning, self.internal) {
+            self.context.task.alignment.reached(reached);
+        }
     }
 
     fn send_watermark(&mut self, out: &mut dyn Output<T>) -> Result<(), TaskError> {
@@ -264,22 +213,23 @@ impl<T: Send + 'static> Timestamps<T> {
         Ok(())
     }
 
-    fn wait_for_idleness(&self) {
-        if let Some(after) = self.strategy.idle_after.filter(|_| self.generator.is_some()) {
-            self.context.task.deadline.at(self.last_record + after);
+    /// Whether the subtask is idle may have changed; the deadlines of both are asked for again.
+    fn at_time(&mut self, now: Timestamp, out: &mut dyn Output<T>) -> Result<(), TaskError> {
+        if self.idleness.at_time(now, &self.context) {
+            out.signal(Signal::Stream(Control::Idle))?;
         }
+        let (reached, is_idle) = (self.internal, self.idleness.is_idle());
+        if let Some(aligning) = &mut self.aligning {
+            aligning.at_time(now, reached, is_idle, &self.context);
+        }
+        Ok(())
     }
 }
 
 impl<T: Send + 'static> Operator<T, T> for Timestamps<T> {
     fn batch(&mut self, batch: Batch<T>, out: &mut dyn Output<T>) -> Result<(), TaskError> {
-        if self.strategy.idle_after.is_some() {
-            self.last_record = self.context.task.clock.now();
-            if self.idle {
-                self.idle = false;
-                out.signal(Signal::Stream(Control::Active))?;
-            }
-            self.wait_for_idleness();
+        if self.idleness.has_records() {
+            out.signal(Signal::Stream(Control::Active))?;
         }
         let batch = self.stamp(batch)?;
         out.batch(batch)?;
@@ -292,7 +242,7 @@ impl<T: Send + 'static> Operator<T, T> for Timestamps<T> {
                 self.source_backlog = Some(attributes.is_backlog);
                 // As with watermarks: a generator of its own makes the time of this stream.
                 if self.generator.is_none() && attributes.watermark > self.internal {
-                    self.internal = attributes.watermark;
+                    self.reach(attributes.watermark);
                 }
                 self.send_flag(out)
             }
@@ -302,7 +252,7 @@ impl<T: Send + 'static> Operator<T, T> for Timestamps<T> {
                 out.signal(signal)
             }
             Signal::Stream(Control::Watermark(mark)) if self.generator.is_none() => {
-                self.internal = self.internal.max(Some(mark));
+                self.reach(Some(mark));
                 if self.withholds && self.sent_backlog == Some(true) {
                     return Ok(());
                 }
@@ -310,15 +260,18 @@ impl<T: Send + 'static> Operator<T, T> for Timestamps<T> {
             }
             Signal::Stream(Control::Watermark(_)) => Ok(()),
             Signal::Stream(Control::Idle | Control::Active) if self.generator.is_some() => Ok(()),
-            Signal::ProcessingTime(now) => {
-                if let Some(after) = self.strategy.idle_after.filter(|_| !self.idle) {
-                    if self.last_record + after <= now {
-                        self.idle = true;
-                        out.signal(Signal::Stream(Control::Idle))?;
-                    } else {
-                        self.wait_for_idleness();
-                    }
+            Signal::Stream(Control::EndOfInput) => {
+                if let Some(aligning) = &mut self.aligning {
+                    aligning.end(&self.context);
                 }
+                out.signal(signal)
+            }
+            Signal::ProcessingTime(now) => {
+                self.at_time(now, out)?;
+                out.signal(signal)
+            }
+            Signal::Flush => {
+                self.idleness.has_nothing(&self.context);
                 out.signal(signal)
             }
             other => out.signal(other),

@@ -109,6 +109,11 @@ impl<T: Send> SourceDriver<T> {
                 });
             }
             TaskMail::Trigger(barrier) => self.barriers.push_back(barrier),
+            TaskMail::AlignTo(limit) => {
+                self.context.task.alignment.set_limit(limit);
+                // What the reader has nothing of from here on is its own affair, and counts as idle.
+                self.flushed = false;
+            }
             TaskMail::Stop => self.stopped = true,
             TaskMail::Complete(_) | TaskMail::Aborted(_) | TaskMail::Finished => {}
         }
@@ -127,7 +132,12 @@ impl<T: Send> SourceDriver<T> {
     }
 
     fn read(&mut self) -> Result<Step, TaskError> {
-        let until = match self.reader.poll().map_err(failed(&self.context))? {
+        let polled = if self.context.task.alignment.is_ahead() {
+            ReaderPoll::Later(None)
+        } else {
+            self.reader.poll().map_err(failed(&self.context))?
+        };
+        let until = match polled {
             ReaderPoll::Batch(batch) => {
                 self.flushed = false;
                 self.context.metrics.source_read(batch.len());

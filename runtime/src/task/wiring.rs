@@ -26,6 +26,7 @@ use crate::factory::{
 };
 use crate::metrics::OperatorMetrics;
 use crate::network::{ChannelKey, Network};
+use crate::source::alignment::AlignmentGate;
 use crate::stores::StateStores;
 
 /// Where a finished partition is read: who it is, and the service of the place where it lies.
@@ -179,6 +180,7 @@ fn task_context(
         },
         cancelled,
         deadline: Deadline::waking(waker),
+        alignment: AlignmentGate::default(),
     }
 }
 

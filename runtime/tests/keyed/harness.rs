@@ -159,6 +159,7 @@ impl<F: KeyedFunction<u32, Row, O>, O: Send + Clone> Harness<F, O> {
             },
             cancelled: sort::CancelFlag::new(),
             deadline: Default::default(),
+            alignment: Default::default(),
         };
         let context = Arc::new(OperatorContext {
             task: Arc::new(task),

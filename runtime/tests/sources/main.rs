@@ -6,3 +6,4 @@ mod driver;
 mod hand;
 mod hybrid;
 mod stage;
+mod time;

@@ -111,6 +111,7 @@ impl Stage {
             },
             cancelled: sort::CancelFlag::new(),
             deadline: Default::default(),
+            alignment: Default::default(),
         };
         let context = Arc::new(OperatorContext {
             task: Arc::new(task),

@@ -16,6 +16,7 @@ impl JobMaster {
     pub(super) fn ended(&mut self, unit: usize, task: TaskId, result: Result<TaskEnd, TaskError>) {
         let at = self.placed.remove(&task);
         self.awaiting.remove(&task);
+        self.leave_alignment((task.vertex, task.subtask));
         let manager = at.and_then(|at| self.request.managers.get(at)).map(|manager| manager.id);
         if let Some(UnitState::Running(running)) = self.states.get_mut(unit) {
             running.left.remove(&task);
