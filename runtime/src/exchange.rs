@@ -431,15 +431,6 @@ pub fn file_shuffle(
     Ok(Arc::new(FileShuffle::new(store)))
 }
 
-/// Files of the sorters of one worker, below its directory.
-///
-/// # Errors
-///
-/// [`JobError`] for an option without a valid value.
-pub fn spill_store(home: &Path, _config: &Configuration) -> Result<Arc<dyn SpillStore>, JobError> {
-    Ok(Arc::new(DirectoryStore::new(home.join("spill"))))
-}
-
 /// Bytes and batches that wait in one channel, by the options.
 ///
 /// # Errors

@@ -26,6 +26,7 @@ pub mod sink;
 pub mod source;
 pub mod stores;
 pub mod task;
+mod temporary;
 pub mod testing;
 mod user;
 

@@ -30,6 +30,7 @@ use crate::error::JobError;
 use crate::factory::ExecutionPlan;
 use crate::report::{JobReport, peak_memory};
 use crate::stores::StateStores;
+use crate::temporary::session_directory;
 use attempts::{Attempts, Ended};
 use jobs::{Jobs, Registered};
 use workers::{WorkerSettings, Workers};
@@ -71,7 +72,7 @@ impl Session {
     pub fn open(options: SessionOptions) -> Result<Arc<Self>, JobError> {
         let config = &options.config;
         let stores = StateStores::new(config, options.state_store)?;
-        let directory = temporary_directory(config)?;
+        let directory = session_directory(config)?;
         let clock = options.clock.unwrap_or_else(|| Arc::new(SystemClock::default()));
         let failed = |source| JobError::Directory { path: directory.path().to_owned(), source };
         let snapshots = SnapshotWriter::start().map_err(failed)?;
@@ -265,15 +266,6 @@ fn file_name_of(name: &str) -> String {
 #[must_use]
 pub fn cores() -> u32 {
     std::thread::available_parallelism().map_or(1, |n| u32::try_from(n.get()).unwrap_or(1))
-}
-
-fn temporary_directory(config: &Configuration) -> Result<tempfile::TempDir, JobError> {
-    let configured = config.get(&option_table::TMP_DIRS)?;
-    let first = configured.as_deref().and_then(|dirs| dirs.split(',').next()).map(PathBuf::from);
-    let parent = first.unwrap_or_else(std::env::temp_dir);
-    std::fs::create_dir_all(&parent)
-        .and_then(|()| tempfile::Builder::new().prefix("slackwater-").tempdir_in(&parent))
-        .map_err(|source| JobError::Directory { path: parent, source })
 }
 
 /// Managed memory of all workers: as configured, or 40 % of what the process may use.

@@ -192,7 +192,7 @@ fn spill_files_end_with_a_failed_and_a_cancelled_job() {
         }
         let error = job.wait().unwrap_err();
         assert_eq!(matches!(error, JobError::Cancelled { .. }), cancel, "{error}");
-        let runs = files_below(home.path()).into_iter().filter(|file| file.contains("spill"));
+        let runs = files_below(home.path()).into_iter().filter(|file| file.ends_with(".spill"));
         assert_eq!(runs.collect::<Vec<_>>(), Vec::<String>::new());
         drop(env);
         assert_eq!(files_below(home.path()), Vec::<String>::new());

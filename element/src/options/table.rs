@@ -86,6 +86,16 @@ named_values! {
 }
 
 named_values! {
+    /// How the runs of external sorts are compressed.
+    SortCompression: "`none` or `lz4`" {
+        /// As they are: a plain disk is faster than any compressor.
+        None = "none",
+        /// lz4, raw where it would grow.
+        Lz4 = "lz4",
+    }
+}
+
+named_values! {
     /// What a checkpoint promises.
     CheckpointingMode: "`exactly-once` or `at-least-once`" {
         /// Barriers are aligned.
@@ -147,14 +157,18 @@ options! {
     TASK_SLOTS: Option<u32> = "taskmanager.numberOfTaskSlots", None;
     /// Managed memory of each TaskManager, for sorters, state caches and store buffers; unset: 40 % of what the process may use.
     MANAGED_MEMORY: Option<ByteSize> = "taskmanager.memory.managed.size", None;
-    /// Directories for temporary files, separated by commas; unset: the system's.
+    /// Directories for temporary files, separated by commas; one that cannot be used is passed over; unset: the system's.
     TMP_DIRS: Option<String> = "io.tmp.dirs", None;
+    /// Bytes that the sorters of one TaskManager may have in each temporary directory; unset: what there is.
+    TMP_QUOTA: Option<ByteSize> = "taskmanager.tmp.quota", None;
     /// Memory of each sorted input.
     SORTED_INPUTS_MEMORY: ByteSize = "execution.sorted-inputs.memory", ByteSize::mib(128);
     /// Whether batch mode sorts keyed inputs; false is refused with the one-key state backend.
     SORTED_INPUTS: bool = "execution.sorted-inputs.enabled", true;
     /// Runs merged at once by external sorts.
     SORT_FAN_IN: u32 = "execution.sort.fan-in", 128;
+    /// Compression of the runs that external sorts spill.
+    SORT_COMPRESSION: SortCompression = "execution.sort.compression", SortCompression::None;
     /// Whether keyed operators sort their backlog.
     BACKLOG_STRATEGY: BacklogStrategy = "execution.backlog.strategy", BacklogStrategy::Auto;
     /// Whether sorted runs of a backlog survive a crash.

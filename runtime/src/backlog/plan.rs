@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use element::{ByteSize, ConfigError, MemoryBudget, option_table};
 use graph::{InputTreatment, ResolvedMode};
-use sort::{CombiningSorter, ExternalSorter, SorterOptions, SpillTarget};
+use sort::{CombiningSorter, ExternalSorter};
 
 use super::Collecting;
 use super::collecting::{FoldCombiner, Gathered};
 use crate::context::OperatorContext;
 use crate::error::TaskError;
 use crate::operator::function::Fold;
+use crate::temporary::sorter_options;
 
 /// The least memory that a sorter is given; below it the job is refused by name.
 const LEAST_SORT_MEMORY: ByteSize = ByteSize::kib(4);
@@ -106,7 +107,7 @@ impl BacklogPlan {
         fold: Option<Arc<C>>,
         context: &OperatorContext,
     ) -> Result<Collecting<C, I>, TaskError> {
-        let options = self.options(context)?;
+        let options = sorter_options(context, Arc::clone(&self.budget))?;
         let gathered = match (self.way, fold) {
             (Way::Combine, Some(fold)) => {
                 let combiner = FoldCombiner::new(Arc::clone(&fold));
@@ -115,15 +116,6 @@ impl BacklogPlan {
             _ => Gathered::Sort(ExternalSorter::new(options)),
         };
         Ok(Collecting::new(gathered, context))
-    }
-
-    fn options(&self, context: &OperatorContext) -> Result<SorterOptions, TaskError> {
-        let task = &context.task;
-        let fan_in = task.config.get(&option_table::SORT_FAN_IN)?;
-        let spill = SpillTarget::new(Arc::clone(&task.spill), context.file_prefix());
-        Ok(SorterOptions::new(Arc::clone(&self.budget), spill)
-            .with_fan_in(fan_in.max(2) as usize)
-            .with_cancel(task.cancelled.clone()))
     }
 }
 

@@ -14,13 +14,14 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use element::{Batch, ByteSize, Control, Key, MemoryBudget, Record, Timestamp, option_table};
-use sort::{SorterOptions, SpillTarget, TypedSorter, TypedStream};
+use sort::{TypedSorter, TypedStream};
 
 use super::Operator;
 use super::flat_map::Collector;
 use crate::context::OperatorContext;
 use crate::error::TaskError;
 use crate::output::{BatchBuffer, Output, Signal};
+use crate::temporary::sorter_options;
 use crate::user::UserCode;
 
 /// The least memory that the sorter is given.
@@ -78,13 +79,8 @@ impl<K: Key, T: Record, O, S, F> PartitionOperator<K, T, O, S, F> {
             None => task.config.get(&option_table::SORTED_INPUTS_MEMORY)?,
         };
         let memory = MemoryBudget::new(wanted.min(task.memory.total()).max(LEAST_MEMORY));
-        let fan_in = task.config.get(&option_table::SORT_FAN_IN)?;
-        let spill = SpillTarget::new(Arc::clone(&task.spill), context.file_prefix());
-        let options = SorterOptions::new(memory, spill)
-            .with_fan_in(fan_in.max(2) as usize)
-            .with_cancel(task.cancelled.clone());
         Ok(Self {
-            sorter: Some(TypedSorter::new(options)),
+            sorter: Some(TypedSorter::new(sorter_options(context, memory)?)),
             key,
             function,
             watermark: None,

@@ -107,7 +107,7 @@ impl Workers {
         let place = Place {
             clock: Arc::clone(&settings.clock),
             memory: MemoryBudget::new(settings.memory),
-            spill: crate::exchange::spill_store(&home, config)?,
+            spill: crate::temporary::spill_store(config)?,
             directory: home.clone(),
             stores: settings.stores.clone(),
             service,
