@@ -26,6 +26,33 @@ use crate::spiller::{RunFile, Spiller};
 /// Made by [`ExternalSorter::seal`](crate::ExternalSorter::seal) and
 /// [`CombiningSorter::seal`](crate::CombiningSorter::seal). It takes about a five-hundredth of the
 /// run's bytes, for it holds the run's index.
+///
+/// ```
+/// use std::sync::Arc;
+/// use element::{ByteSize, MemoryBudget, MemoryStore, decode_exact, encode_to_vec};
+/// use slackwater_sort::{ExternalSorter, RunDescription, SorterOptions, SpillTarget};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let store = Arc::new(MemoryStore::new());
+/// let target = SpillTarget::new(store.clone(), "journal");
+/// let options = SorterOptions::new(MemoryBudget::new(ByteSize::mib(1)), target);
+/// let mut sorter = ExternalSorter::new(options.clone().with_durable_runs());
+/// sorter.push(b"ebb", 0, b"")?;
+/// let recorded = encode_to_vec(&sorter.seal()?);
+/// drop(sorter); // a crash: what was not sealed is gone
+///
+/// let sealed: Vec<RunDescription> = decode_exact(&recorded)?;
+/// let mut sorter = ExternalSorter::resume(options.with_durable_runs(), sealed.clone())?;
+/// sorter.push(b"flow", 0, b"")?;
+/// let mut sorted = sorter.finish()?;
+/// assert_eq!(sorted.next()?.map(|record| record.key.to_vec()), Some(b"ebb".to_vec()));
+/// drop(sorted);
+/// for run in sealed {
+///     run.delete(&*store)?;
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunDescription {
     pub(crate) name: String,

@@ -44,6 +44,20 @@
 //! # }
 //! ```
 //!
+//! Where records compare by a value, [`TypedSorter`] writes keys and records down itself; where equal
+//! keys fold into one, [`CombiningSorter`] sorts only what is left of them. Descending order, ties by
+//! arrival, a prefix of your own and block compression are in [`SorterOptions`]; another thread stops a
+//! sort by a [`CancelFlag`]; [`ExternalSorter::finish_ranges`] gives parts for several threads. What a
+//! sort has cost is in its [`SortStats`], at any time:
+//!
+//! ```text
+//! records, bytes_in               pushed
+//! spilled_raw, spilled_written    bytes of runs before and after compression, all passes together
+//! runs, passes                    0 and 0: all of it fitted; n and 1: n runs, read once
+//! peak_bytes, peak_open_files     never above budget plus a record, fan-in plus one
+//! deep_comparisons, combined      work beyond the prefix; records that a combiner saved
+//! ```
+//!
 //! Stands alone: any byte-string keys, a timestamp and a payload each. Left out on purpose: hashing
 //! and key groups (the runtime puts the hash in front of the key), where descriptions of durable runs
 //! rest, and threads.
