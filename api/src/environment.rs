@@ -86,7 +86,7 @@ pub(crate) struct Inner {
     options: SessionOptions,
     pub(crate) graph: Arc<Mutex<Graph>>,
     sinks: Mutex<Vec<NodeId>>,
-    session: OnceLock<Arc<Session>>,
+    pub(crate) session: OnceLock<Arc<Session>>,
     opening: Mutex<()>,
     closed: Mutex<bool>,
 }

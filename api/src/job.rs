@@ -57,6 +57,28 @@ impl JobHandle {
         self.running.savepoint(BarrierKind::StopWithSavepoint, directory.into())
     }
 
+    /// Ends event time, takes a savepoint behind it and ends the job: windows and event-time timers
+    /// fire first, and sinks commit what comes of that. For jobs that end for good: a job that starts
+    /// from the savepoint finds event time ended, and every further record late.
+    ///
+    /// # Errors
+    ///
+    /// As [`savepoint`](Self::savepoint); the job then goes on, but if event time has been ended, it
+    /// stays so.
+    pub fn drain_with_savepoint(&self, directory: impl Into<PathBuf>) -> Result<PathBuf, JobError> {
+        self.running.savepoint(BarrierKind::DrainWithSavepoint, directory.into())
+    }
+
+    /// Ends it behind a last checkpoint of its own, without ending its input, so that it can go on
+    /// from there (option `execution.savepoint.path`). Asked twice, it ends at once.
+    /// [`wait`](Self::wait) then answers [`JobError::Suspended`], which says whether there is such a
+    /// checkpoint: there is none in mixed-mode backlog, while a restart is pending, while part of the
+    /// job waits for a blocking result, or without `execution.checkpointing.interval` and
+    /// `execution.checkpointing.dir`. Checkpoints taken before stay.
+    pub fn suspend(&self) {
+        self.running.command(JobCommand::Suspend);
+    }
+
     /// Ends its sources; what was read is finished as at the end of input.
     pub fn stop(&self) {
         self.running.command(JobCommand::Stop);

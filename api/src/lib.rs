@@ -42,6 +42,7 @@ mod joins;
 mod keyed_stream;
 mod partition_window;
 pub mod prelude;
+mod signals;
 mod sink;
 mod source;
 pub mod testing;
@@ -76,8 +77,9 @@ pub use element::{
     Serde, SubtaskIndex, TaskManagerId, Timestamp,
 };
 pub use graph::ResolvedMode;
+pub use runtime::checkpoint::newest_checkpoint;
 pub use runtime::cluster::{DataSetListing, Deletion, JobProgress, ReleaseFailure, RequestId};
-pub use runtime::error::{JobError, TaskError, TaskFailure};
+pub use runtime::error::{JobError, Suspension, TaskError, TaskFailure};
 pub use runtime::operator::aggregate::Aggregator;
 pub use runtime::operator::async_function::{AsyncOrder, AsyncSettings, AsyncTimeout};
 pub use runtime::operator::co_process::{KeyedCoProcessFunction, TwoInputBacklog};

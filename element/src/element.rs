@@ -51,4 +51,21 @@ pub enum BarrierKind {
     Savepoint,
     /// A savepoint after which the job stops without ending its input: nothing is flushed.
     StopWithSavepoint,
+    /// A savepoint behind the end of event time, after which the job stops: windows and event-time
+    /// timers have fired.
+    DrainWithSavepoint,
+}
+
+impl BarrierKind {
+    /// Whether a client asked for it: then it takes no room among checkpoints and replaces none.
+    #[must_use]
+    pub fn is_savepoint(self) -> bool {
+        matches!(self, Self::Savepoint) || self.stops()
+    }
+
+    /// Whether the job stops behind it.
+    #[must_use]
+    pub fn stops(self) -> bool {
+        matches!(self, Self::StopWithSavepoint | Self::DrainWithSavepoint)
+    }
 }

@@ -71,6 +71,12 @@ pub(crate) struct Arguments {
     /// Memory of each sorted input, such as 64mb.
     #[arg(long, value_parser = parse_size)]
     pub(crate) memory: Option<ByteSize>,
+    /// Keep checkpoints in this directory; the job also ends with one when it is interrupted.
+    #[arg(long, value_name = "DIR", conflicts_with = "compare")]
+    pub(crate) checkpoints: Option<PathBuf>,
+    /// Go on from the newest of the checkpoints, or from the beginning if there is none.
+    #[arg(long, requires = "checkpoints")]
+    pub(crate) resume: bool,
     /// Other options by key, such as `-o io.tmp.dirs=/fast`.
     #[arg(short = 'o', long = "option", value_name = "KEY=VALUE")]
     pub(crate) options: Vec<String>,

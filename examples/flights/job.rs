@@ -12,6 +12,9 @@ use crate::departure::{Delays, DelaysOfRoute, Departure, Route};
 use crate::display::Display;
 use crate::results::{Latest, LatestSink};
 
+/// The job's name, and that of the directory of its checkpoints.
+const JOB: &str = "flights";
+
 /// Live departures a second.
 const LIVE_RATE: u64 = 50_000;
 
@@ -56,6 +59,12 @@ fn environment(
     }
     if let Some(memory) = arguments.memory {
         env.set(&options::SORTED_INPUTS_MEMORY, memory);
+    }
+    if let Some(directory) = &arguments.checkpoints {
+        env.set(&options::CHECKPOINT_DIR, Some(directory.display().to_string()));
+        let newest =
+            slackwater::newest_checkpoint(&directory.join(JOB)).filter(|_| arguments.resume);
+        env.set(&options::SAVEPOINT_PATH, newest.map(|path| path.display().to_string()));
     }
     for option in &arguments.options {
         let (key, value) = option.split_once('=').unwrap_or((option, ""));
@@ -103,19 +112,26 @@ fn departures(
 /// Runs the job in a mode and waits for its end.
 pub(crate) fn run(arguments: &Arguments, mode: Mode) -> Result<Run> {
     let env = environment(arguments, mode)?;
+    env.suspend_on_signals()?;
     let latest = Latest::default();
+    let mut sink = LatestSink::new(latest.clone());
+    if arguments.checkpoints.is_some() {
+        sink = sink.stored();
+    }
     departures(&env, arguments, mode)
+        .uid("departures")
         .key_by(Departure::route)
         .aggregate(DelaysOfRoute)
         .name("delays of route")
         .uid("delays-of-route")
-        .sink_to(LatestSink::new(latest.clone()))
-        .name("latest");
+        .sink_to(sink)
+        .name("latest")
+        .uid("latest");
     if arguments.json.is_none() {
         println!("{}", env.explain()?);
     }
     let begun = Instant::now();
-    let handle = env.submit("flights").context("the job did not start")?;
+    let handle = env.submit(JOB).context("the job did not start")?;
     let expected = arguments.input.is_none().then_some(arguments.rows);
     let turned = watch(&handle, mode, expected);
     let report = handle.wait()?;

@@ -12,6 +12,7 @@ mod results;
 use std::process::ExitCode;
 
 use anyhow::Result;
+use slackwater::JobError;
 
 use arguments::{Arguments, Mode};
 use job::Run;
@@ -19,6 +20,11 @@ use job::Run;
 fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
+        // What was asked for is no failure.
+        Err(error) if matches!(error.downcast_ref(), Some(JobError::Suspended { .. })) => {
+            eprintln!("flights: {}; --resume goes on", paragraph(&error));
+            ExitCode::SUCCESS
+        }
         Err(error) => {
             eprintln!("flights: {}", paragraph(&error));
             ExitCode::FAILURE

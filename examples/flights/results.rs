@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
-use slackwater::{Sink, SinkContext, SinkWriter, SubtaskIndex, Timestamp};
+use slackwater::{Record, Sink, SinkContext, SinkWriter, SubtaskIndex, Timestamp};
 
 use crate::departure::{Delays, Route};
 use crate::job::Run;
@@ -21,17 +21,34 @@ impl Latest {
     /// Takes the results.
     pub(crate) fn take(&self) -> BTreeMap<Route, Delays> {
         let mut tables = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::take(&mut *tables).into_values().flatten().collect()
+        let mut latest: BTreeMap<Route, Delays> = BTreeMap::new();
+        // At another parallelism a stored table may come to another subtask than the route's: its
+        // results are older, and counts only grow.
+        for (route, delays) in std::mem::take(&mut *tables).into_values().flatten() {
+            let known = latest.entry(route).or_default();
+            if delays.flights >= known.flights {
+                *known = delays;
+            }
+        }
+        latest
     }
 }
 
 /// Keeps the latest result of each route. Results of one route come to one subtask, in order.
-pub(crate) struct LatestSink(Latest);
+pub(crate) struct LatestSink {
+    latest: Latest,
+    stored: bool,
+}
 
 impl LatestSink {
     /// Keeps them in `latest`.
     pub(crate) fn new(latest: Latest) -> Self {
-        Self(latest)
+        Self { latest, stored: false }
+    }
+
+    /// Stores them in checkpoints too, so that a resumed run has those of the run before.
+    pub(crate) fn stored(self) -> Self {
+        Self { stored: true, ..self }
     }
 }
 
@@ -39,10 +56,15 @@ impl Sink<(Route, Delays)> for LatestSink {
     fn writer(
         &self,
         context: &SinkContext,
-        _: &[Vec<u8>],
+        restored: &[Vec<u8>],
     ) -> Result<Box<dyn SinkWriter<(Route, Delays)>>> {
-        let latest = self.0.clone();
-        Ok(Box::new(Writer { latest, subtask: context.subtask, table: HashMap::new() }))
+        let mut table = HashMap::new();
+        for stored in restored {
+            table.extend(Vec::<(Route, Delays)>::decode(&mut stored.as_slice())?);
+        }
+        let Self { latest, stored } = self;
+        let (latest, subtask) = (latest.clone(), context.subtask);
+        Ok(Box::new(Writer { latest, subtask, table, stored: *stored }))
     }
 }
 
@@ -50,12 +72,23 @@ struct Writer {
     latest: Latest,
     subtask: SubtaskIndex,
     table: HashMap<Route, Delays>,
+    stored: bool,
 }
 
 impl SinkWriter<(Route, Delays)> for Writer {
     fn write(&mut self, (route, delays): (Route, Delays), _: Option<Timestamp>) -> Result<()> {
         self.table.insert(route, delays);
         Ok(())
+    }
+
+    fn snapshot(&mut self) -> Result<Vec<Vec<u8>>> {
+        if !self.stored {
+            return Ok(Vec::new());
+        }
+        let table: Vec<(Route, Delays)> = self.table.iter().map(|(r, d)| (*r, *d)).collect();
+        let mut stored = Vec::new();
+        table.encode(&mut stored);
+        Ok(vec![stored])
     }
 }
 

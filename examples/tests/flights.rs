@@ -110,3 +110,35 @@ fn a_bad_row_is_named_by_line_column_and_text() {
     let path = file.to_str().expect("a path in UTF-8");
     refuses(&["--input", path], &[path, "line 3", "dep_delay", "soon"]);
 }
+
+/// Killed in its live phase and resumed, it computes what a run in one piece does.
+#[test]
+fn a_killed_run_is_resumed_with_the_results_of_a_run_in_one_piece() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = |name: &str| directory.path().join(name).to_str().expect("UTF-8").to_owned();
+    let checkpoints = file("checkpoints");
+    let run = ["--rows", "50000", "--keys", "300", "--live", "2", "--json"];
+    let keeps =
+        ["--checkpoints", &checkpoints, "--resume", "-o", "execution.checkpointing.interval=50ms"];
+    let whole = file("whole.json");
+    assert!(flights(&[&run[..], &[&whole]].concat()).status.success());
+
+    let mut killed = Command::new(env!("CARGO_BIN_EXE_flights"))
+        .args([&run[..], &[&file("killed.json")], &keeps].concat())
+        .env_remove("SLACKWATER_CONF_FILE")
+        .spawn()
+        .expect("the program starts");
+    let jobs = Path::new(&checkpoints).join("flights");
+    while slackwater::newest_checkpoint(&jobs).is_none() {
+        assert!(killed.try_wait().expect("a child").is_none(), "it has ended too early");
+        std::thread::yield_now();
+    }
+    killed.kill().expect("a child");
+    killed.wait().expect("a child");
+
+    let resumed = file("resumed.json");
+    let output = flights(&[&run[..], &[&resumed], &keeps].concat());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let (whole, resumed) = (read_json(whole.as_ref()), read_json(resumed.as_ref()));
+    assert_eq!(whole["results"], resumed["results"]);
+}

@@ -126,6 +126,27 @@ pub struct TaskFailure {
     pub source: TaskError,
 }
 
+/// How a suspended job has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Suspension {
+    /// With a checkpoint of its own: nothing is read again.
+    FinalCheckpoint(CheckpointId),
+    /// Without one: what was read since the last checkpoint, if there is any, is read again.
+    WithoutCheckpoint {
+        /// Why.
+        reason: String,
+    },
+}
+
+impl std::fmt::Display for Suspension {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::FinalCheckpoint(id) => write!(f, "with checkpoint {id}"),
+            Self::WithoutCheckpoint { reason } => write!(f, "without a final checkpoint: {reason}"),
+        }
+    }
+}
+
 /// Why a job did not succeed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -162,6 +183,14 @@ pub enum JobError {
     Cancelled {
         /// The job's name.
         job: String,
+    },
+    /// The job was suspended: it can go on from its last checkpoint.
+    #[error("job `{job}` was suspended {ended}")]
+    Suspended {
+        /// The job's name.
+        job: String,
+        /// With which checkpoint.
+        ended: Suspension,
     },
     /// There are too few slots.
     #[error(

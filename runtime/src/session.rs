@@ -151,6 +151,11 @@ impl Session {
         Ok(true)
     }
 
+    /// Sends a command to every job that runs; answers how many there are.
+    pub fn tell_jobs(&self, command: impl Fn() -> JobCommand) -> usize {
+        self.jobs.tell_and_count(command)
+    }
+
     /// Has a worker answer nothing until what is handed back is dropped. Its tasks run on.
     #[must_use]
     pub fn pause(&self, worker: TaskManagerId) -> Option<PausedWorker> {

@@ -183,9 +183,13 @@ impl<T: Send + 'static> SinkOperator<T> {
             .map_err(|source| TaskError::Sink { sink: context.name.clone(), source })
     }
 
-    /// All that is prepared and not committed, in order.
-    fn prepared(&self) -> Vec<Vec<u8>> {
-        self.pending.values().flatten().chain(&self.last).cloned().collect()
+    /// All that is prepared and not committed, in order, and what the writer has stored; as items of a
+    /// checkpoint, see [`split`].
+    fn items(&self, states: Items) -> Items {
+        let committables = self.pending.values().flatten().chain(&self.last);
+        let committables = committables.map(|item| (false, item.clone()));
+        let items = committables.chain(states.into_iter().map(|item| (true, item)));
+        items.map(|item| encode_to_vec(&item)).collect()
     }
 
     fn commit_all(&mut self) -> Result<(), TaskError> {
@@ -241,9 +245,10 @@ impl<T: Send + 'static> Operator<T, ()> for SinkOperator<T> {
                 if self.checkpoints {
                     // Committed when nothing else can fail any more: see `cluster::job_master`.
                     self.waits = true;
+                    let states = self.call(|writer| writer.snapshot())?;
                     self.context.snapshots.lock().push(OperatorSnapshot {
                         uid: self.context.uid.clone(),
-                        items: self.prepared(),
+                        items: self.items(states),
                         ..OperatorSnapshot::default()
                     });
                 } else {
@@ -267,11 +272,9 @@ impl<T: Send + 'static> Operator<T, ()> for SinkOperator<T> {
         let prepared = self.call(|writer| writer.prepare_commit())?;
         let states = self.call(|writer| writer.snapshot())?;
         self.pending.insert(barrier.id, prepared);
-        let committables = self.pending.values().flatten().map(|item| (false, item.clone()));
-        let items = committables.chain(states.into_iter().map(|item| (true, item)));
         Ok(Some(OperatorSnapshot {
             uid: self.context.uid.clone(),
-            items: items.map(|item| encode_to_vec(&item)).collect(),
+            items: self.items(states),
             ..OperatorSnapshot::default()
         }))
     }
@@ -280,7 +283,7 @@ impl<T: Send + 'static> Operator<T, ()> for SinkOperator<T> {
 /// Items of a checkpoint, as bytes.
 type Items = Vec<Vec<u8>>;
 
-/// Tells what is to be committed from what a writer has stored; see [`SinkOperator::snapshot`].
+/// Tells what is to be committed from what a writer has stored; see [`SinkOperator::items`].
 fn split(items: &[Vec<u8>]) -> anyhow::Result<(Items, Items)> {
     let (mut committables, mut states) = (Vec::new(), Vec::new());
     for item in items {

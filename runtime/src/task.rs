@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crossbeam_channel::Receiver;
-use element::{Barrier, BarrierKind, CheckpointId, Timestamp};
+use element::{Barrier, CheckpointId, Timestamp};
 use parking_lot::Mutex;
 
 use crate::checkpoint::{OperatorState, SnapshotWork};
@@ -186,7 +186,7 @@ impl Task {
     /// What the operators stored for a barrier goes to the thread that writes it.
     fn hand_over_snapshots(&mut self, barrier: Barrier) {
         let snapshots = std::mem::take(&mut *self.snapshots.lock());
-        if barrier.kind == BarrierKind::StopWithSavepoint {
+        if barrier.kind.stops() {
             self.stopping = Some(barrier.id);
         }
         let work = SnapshotWork {

@@ -90,6 +90,7 @@ impl Packer {
                     BarrierKind::AtLeastOnce => 1,
                     BarrierKind::Savepoint => 2,
                     BarrierKind::StopWithSavepoint => 3,
+                    BarrierKind::DrainWithSavepoint => 4,
                 });
                 id.0.encode(&mut self.bytes);
             }
@@ -199,6 +200,7 @@ fn unpack_barrier(input: &mut &[u8]) -> Result<Barrier, CodecError> {
         1 => BarrierKind::AtLeastOnce,
         2 => BarrierKind::Savepoint,
         3 => BarrierKind::StopWithSavepoint,
+        4 => BarrierKind::DrainWithSavepoint,
         other => return Err(CodecError::Tag { what: "barrier", found: u64::from(other) }),
     };
     Ok(Barrier { id: CheckpointId(u64::decode(input)?), kind })

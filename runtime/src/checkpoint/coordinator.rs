@@ -98,6 +98,9 @@ pub struct CheckpointCoordinator {
     draining: BTreeSet<Participant>,
     /// Whether a checkpoint is due at the end of the drain (decision D4).
     switching: bool,
+    /// The savepoint behind which the job stops, while it is under way or complete: a checkpoint
+    /// behind it would lack the parts of tasks that have stopped.
+    stopping: Option<CheckpointId>,
     failures: u32,
 }
 
@@ -114,6 +117,7 @@ impl CheckpointCoordinator {
             in_backlog: BTreeSet::new(),
             draining: BTreeSet::new(),
             switching: false,
+            stopping: None,
             failures: 0,
         };
         coordinator.arm(now);
@@ -142,7 +146,7 @@ impl CheckpointCoordinator {
 
     fn interval(&self) -> Option<Duration> {
         let normal = self.settings.interval?;
-        if self.is_off().is_some() {
+        if self.is_off().is_some() || self.stopping.is_some() {
             return None;
         }
         match self.settings.interval_during_backlog {
@@ -213,8 +217,9 @@ impl CheckpointCoordinator {
 
     /// Whether one more checkpoint may be under way; savepoints take no room.
     fn has_room(&self) -> bool {
-        let savepoint = |pending: &&Pending| is_savepoint(pending.barrier.kind);
-        let taken = self.pending.values().filter(|pending| !savepoint(pending)).count();
+        let checkpoints =
+            self.pending.values().filter(|pending| !pending.barrier.kind.is_savepoint());
+        let taken = checkpoints.count();
         taken < self.settings.max_concurrent as usize
     }
 
@@ -236,7 +241,8 @@ impl CheckpointCoordinator {
         };
         // At the switch one is due at once, whatever the pause, and beside one under way (D4).
         let at_switch = self.switching && self.draining.is_empty() && !self.is_backlog();
-        if self.settings.interval.is_some() && (due || at_switch) && self.is_off().is_none() {
+        let wanted = self.interval().is_some() && (due || at_switch);
+        if wanted {
             self.switching = false;
             self.arm(now);
             let kind = match self.settings.mode {
@@ -263,6 +269,7 @@ impl CheckpointCoordinator {
     pub fn savepoint(&mut self, kind: BarrierKind) -> Result<Barrier, String> {
         match self.is_off() {
             Some(reason) => Err(reason.to_owned()),
+            None if self.stopping.is_some() => Err("the job stops behind a savepoint".to_owned()),
             None => Ok(self.next_barrier(kind)),
         }
     }
@@ -283,6 +290,10 @@ impl CheckpointCoordinator {
     ) {
         let pending = Pending { barrier, begun: now, owing, operators: Vec::new(), enumerators };
         self.pending.insert(barrier.id, pending);
+        if barrier.kind.stops() {
+            self.stopping = Some(barrier.id);
+            self.armed = Armed::Off;
+        }
     }
 
     /// Parts that nobody has to be asked for.
@@ -339,7 +350,7 @@ impl CheckpointCoordinator {
         let older: Vec<CheckpointId> = self
             .pending
             .range(..id)
-            .filter(|(_, pending)| !is_savepoint(pending.barrier.kind))
+            .filter(|(_, pending)| !pending.barrier.kind.is_savepoint())
             .map(|(id, _)| *id)
             .collect();
         for id in older {
@@ -361,10 +372,9 @@ impl CheckpointCoordinator {
 
     /// A part could not be written.
     pub fn failed(&mut self, id: CheckpointId, reason: &str, now: Duration) -> Vec<Decision> {
-        if self.pending.remove(&id).is_none() {
+        if !self.give_up(id, now) {
             return Vec::new();
         }
-        self.last_end = Some(now);
         self.failures += 1;
         let mut decisions = vec![Decision::Abort { id, reason: reason.to_owned() }];
         if self.failures > self.settings.tolerable_failures {
@@ -375,11 +385,24 @@ impl CheckpointCoordinator {
 
     /// A task cannot take its part, which is nobody's fault: the checkpoint is given up.
     pub fn declined(&mut self, id: CheckpointId, reason: &str, now: Duration) -> Vec<Decision> {
-        if self.pending.remove(&id).is_none() {
+        if !self.give_up(id, now) {
             return Vec::new();
         }
-        self.last_end = Some(now);
         vec![Decision::Abort { id, reason: reason.to_owned() }]
+    }
+
+    /// Forgets one that is under way; false if it is not.
+    fn give_up(&mut self, id: CheckpointId, now: Duration) -> bool {
+        if self.pending.remove(&id).is_none() {
+            return false;
+        }
+        self.last_end = Some(now);
+        if self.stopping == Some(id) {
+            // The job goes on after all.
+            self.stopping = None;
+            self.arm(now);
+        }
+        true
     }
 
     /// Tasks of these vertices begin anew at `now`: their sources say again whether they are in
@@ -393,13 +416,10 @@ impl CheckpointCoordinator {
 
     /// Gives all up, for a reason that is no failure.
     pub fn abort_all(&mut self, reason: &str) -> Vec<Decision> {
+        self.stopping = None;
         std::mem::take(&mut self.pending)
             .into_keys()
             .map(|id| Decision::Abort { id, reason: reason.to_owned() })
             .collect()
     }
-}
-
-fn is_savepoint(kind: BarrierKind) -> bool {
-    matches!(kind, BarrierKind::Savepoint | BarrierKind::StopWithSavepoint)
 }

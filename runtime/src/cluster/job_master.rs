@@ -16,6 +16,7 @@ mod failure;
 mod losses;
 mod outcome;
 mod splits;
+mod suspend;
 
 pub(crate) use failure::lost_partition;
 pub use outcome::{CompletedCheckpoint, JobOutcome};
@@ -91,6 +92,8 @@ pub enum JobCommand {
         /// The savepoint's folder, or why there is none.
         answer: Sender<Result<std::path::PathBuf, JobError>>,
     },
+    /// End it behind a last checkpoint, from which it can go on.
+    Suspend,
     /// End it, for its environment is closed.
     Close,
     /// A worker is gone; another one stands in its place.
@@ -149,6 +152,8 @@ pub struct JobMaster {
     policy: RestartPolicy,
     latest: Option<RestorePoint>,
     savepoints: BTreeMap<CheckpointId, SavepointRequest>,
+    /// The checkpoint that ends the job, once it is asked to end behind one.
+    suspending: Option<CheckpointId>,
     /// Tasks whose input has ended and whose last rows wait to be committed.
     awaiting: BTreeMap<TaskId, ends::Awaiting>,
     retained: Vec<CheckpointId>,
@@ -211,6 +216,7 @@ impl JobMaster {
             policy,
             latest: request.restore.clone(),
             savepoints: BTreeMap::new(),
+            suspending: None,
             awaiting: BTreeMap::new(),
             retained: Vec::new(),
             checkpoints: Vec::new(),
@@ -238,10 +244,7 @@ impl JobMaster {
             self.commit_last();
         }
         self.release_results();
-        let result = match self.giving_up.take() {
-            Some(error) => Err(error),
-            None => Ok(()),
-        };
+        let result = self.result();
         self.discard_checkpoints(&result);
         JobOutcome {
             result,
@@ -303,6 +306,7 @@ impl JobMaster {
                 let error = JobError::Cancelled { job: self.request.name.clone() };
                 self.give_up(error);
             }
+            JobCommand::Suspend => self.suspend(),
             JobCommand::Close => self.give_up(JobError::Closed),
             JobCommand::WorkerLost { lost, replacement } => self.worker_lost(lost, replacement),
             JobCommand::Savepoint { kind, directory, answer } => {
@@ -367,27 +371,6 @@ impl JobMaster {
             TaskEvent::Alignment(report) => self.alignment_reported(who, report),
             TaskEvent::Satisfied => self.satisfied(),
         }
-    }
-
-    /// The job's answer is there: what still runs is ended, unless it fills a cache (decision D18).
-    fn satisfied(&mut self) {
-        self.answered = true;
-        if !self.fills_cache() && !self.satisfied {
-            self.satisfied = true;
-            self.cancel_all();
-        }
-    }
-
-    /// Whether some part of a data set is still to be written.
-    fn fills_cache(&self) -> bool {
-        self.request.plan.vertices.iter().any(|vertex| {
-            let subtasks = (0..vertex.parallelism).map(SubtaskIndex);
-            subtasks.into_iter().any(|subtask| {
-                let key = |data_set| (data_set, subtask);
-                let mut outputs = vertex.persistent.iter();
-                outputs.any(|output| !self.persistent.contains_key(&key(output.data_set)))
-            })
-        })
     }
 
     fn set_backlog(&mut self, who: BacklogOrigin, is_backlog: bool) {

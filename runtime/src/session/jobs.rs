@@ -26,11 +26,18 @@ pub(super) struct Jobs {
 impl Jobs {
     /// Sends a command to each.
     pub(super) fn tell_all(&self, command: impl Fn() -> JobCommand) {
-        for (id, job) in &*self.running.lock() {
+        self.tell_and_count(command);
+    }
+
+    /// Sends a command to each; answers how many there are.
+    pub(super) fn tell_and_count(&self, command: impl Fn() -> JobCommand) -> usize {
+        let running = self.running.lock();
+        for (id, job) in &*running {
             if job.send(command()).is_err() {
                 tracing::debug!(submission = id, "the job has ended");
             }
         }
+        running.len()
     }
 
     /// Ends all of them and waits until they are over.

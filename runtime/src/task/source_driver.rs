@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use element::{Barrier, Control, RecordAttributes, Timestamp};
+use element::{Barrier, BarrierKind, Control, RecordAttributes, Timestamp};
 
 use super::{Driver, Step};
 use crate::context::{OperatorContext, OperatorSnapshot};
@@ -21,6 +21,8 @@ pub struct SourceDriver<T> {
     /// Mail that came behind a barrier which has not passed. Read earlier, its splits would lie in the
     /// checkpoint twice: the enumerator has handed them out after it had stored what is left.
     behind_barrier: VecDeque<TaskMail>,
+    /// Whether event time has been ended for the barrier that is next.
+    drained: bool,
     flag: bool,
     sent_flag: Option<bool>,
     asked: bool,
@@ -53,6 +55,7 @@ impl<T: Send> SourceDriver<T> {
             context: Arc::clone(context),
             barriers: VecDeque::new(),
             behind_barrier: VecDeque::new(),
+            drained: false,
             flag: is_backlog,
             sent_flag: None,
             asked: false,
@@ -189,7 +192,13 @@ impl<T: Send> Driver for SourceDriver<T> {
             Pump::Idle => {}
         }
         self.send_flag()?;
-        if let Some(barrier) = self.barriers.pop_front() {
+        if let Some(barrier) = self.barriers.front().copied() {
+            if barrier.kind == BarrierKind::DrainWithSavepoint && !self.drained {
+                self.drained = true;
+                self.head.signal(Signal::Stream(Control::Watermark(Timestamp::MAX)))?;
+                return Ok(Step::Progress);
+            }
+            self.barriers.pop_front();
             return self.barrier(barrier);
         }
         while let Some(mail) = self.behind_barrier.pop_front() {

@@ -25,6 +25,7 @@ fn every_kind_of_element_comes_back_in_order() {
         barrier(BarrierKind::AtLeastOnce),
         barrier(BarrierKind::Savepoint),
         barrier(BarrierKind::StopWithSavepoint),
+        barrier(BarrierKind::DrainWithSavepoint),
     ];
     let mut packer = Packer::default();
     let mut expected = Vec::new();

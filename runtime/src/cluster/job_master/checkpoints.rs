@@ -42,15 +42,10 @@ impl JobMaster {
 
     /// Enumerators store first, then sources are told: a split is either not handed out yet, or in
     /// the reader's mailbox before the trigger.
-    fn trigger(&mut self, barrier: Barrier) {
-        let lacks_tasks = |state: &UnitState| match state {
-            UnitState::Waiting { .. } => true,
-            UnitState::Running(running) => running.failure.is_some(),
-            UnitState::Finished => false,
-        };
-        if self.states.iter().any(lacks_tasks) {
+    pub(super) fn trigger(&mut self, barrier: Barrier) {
+        if let Some(reason) = self.lacks_tasks() {
             // What does not run cannot store its part, and without it nothing is whole.
-            return self.answer_savepoint(barrier.id, Err("not all tasks run".to_owned()));
+            return self.answer_savepoint(barrier.id, Err(reason));
         }
         let now = self.now();
         let running = self.running_tasks();
@@ -93,13 +88,7 @@ impl JobMaster {
         answer: Sender<Result<PathBuf, JobError>>,
     ) {
         let request = SavepointRequest { directory, answer };
-        let batch = self.request.plan.mode == ResolvedMode::Batch;
-        let barrier = if batch {
-            Err("a batch job keeps no state to save".to_owned())
-        } else {
-            self.coordinator.savepoint(kind)
-        };
-        match barrier {
+        match self.next_savepoint(kind) {
             Ok(barrier) => {
                 self.savepoints.insert(barrier.id, request);
                 self.trigger(barrier);
@@ -108,8 +97,40 @@ impl JobMaster {
         }
     }
 
-    /// Whoever asked for a savepoint learns of it; nothing happens for a checkpoint.
+    /// The barrier of a savepoint that can be taken at this moment, or why there is none (D13).
+    pub(super) fn next_savepoint(&mut self, kind: BarrierKind) -> Result<Barrier, String> {
+        if self.is_batch() {
+            return Err("a batch job keeps no state to save".to_owned());
+        }
+        match self.lacks_tasks() {
+            Some(reason) => Err(reason),
+            None => self.coordinator.savepoint(kind),
+        }
+    }
+
+    /// Why some part of the job could not take part in a checkpoint, by name, if one could not: it
+    /// waits for a blocking result or is about to be restarted.
+    fn lacks_tasks(&self) -> Option<String> {
+        self.states.iter().enumerate().find_map(|(unit, state)| {
+            let what = match state {
+                UnitState::Waiting { .. } if !self.inputs_finished(unit) => {
+                    "waits for a blocking result that is not complete"
+                }
+                UnitState::Waiting { .. } => "is not deployed",
+                UnitState::Running(running) if running.failure.is_some() => "has failed",
+                UnitState::Running(_) | UnitState::Finished => return None,
+            };
+            let (vertex, _) = self.units.get(unit)?.tasks.first()?;
+            let name = &self.request.plan.vertex(*vertex)?.name;
+            Some(format!("`{name}` {what}"))
+        })
+    }
+
+    /// Whoever asked for a savepoint learns that there is none; nothing happens for a checkpoint.
     fn answer_savepoint(&mut self, id: CheckpointId, result: Result<PathBuf, String>) {
+        if let (Err(reason), true) = (&result, self.suspending == Some(id)) {
+            self.end_without_checkpoint(reason);
+        }
         if let Some(request) = self.savepoints.remove(&id) {
             self.answer(&request, result);
         }
@@ -191,11 +212,9 @@ impl JobMaster {
         let bytes = manifest.operators.iter().map(bytes_of).sum();
         self.checkpoints.push(CompletedCheckpoint { id: barrier.id, took, bytes });
         self.request.progress.checkpoint_completed();
-        if matches!(barrier.kind, BarrierKind::ExactlyOnce | BarrierKind::AtLeastOnce) {
-            let store = self.request.storage.store();
-            self.latest = Some(RestorePoint { manifest, store });
-            self.retain(barrier.id);
-        }
+        let store = self.request.storage.store();
+        self.latest = Some(RestorePoint { manifest, store });
+        self.retain(barrier.id);
         for task in self.running_tasks() {
             self.mail(task, TaskMail::Complete(barrier.id));
         }

@@ -1,4 +1,5 @@
-//! The last commit: sinks whose input has ended wait until all that may still fail has ended too.
+//! Good ends: a job that has its answer, and the last commit: sinks whose input has ended wait until
+//! all that may still fail has ended too.
 //!
 //! ```text
 //!   sink: end of input, prepares, waits    JobMaster: nothing else runs -> manifest -> "finished"
@@ -9,7 +10,7 @@
 //! again. The last checkpoint has what the sinks prepared, so a crash between its manifest and the
 //! commits is made up by the next attempt (FLIP-147; tK19).
 
-use element::{BarrierKind, CheckpointId};
+use element::{BarrierKind, CheckpointId, SubtaskIndex};
 
 use super::{JobMaster, UnitState};
 use crate::checkpoint::{Manifest, OperatorEntry, OperatorState};
@@ -24,6 +25,27 @@ pub(super) struct Awaiting {
 }
 
 impl JobMaster {
+    /// The job's answer is there: what still runs is ended, unless it fills a cache (decision D18).
+    pub(super) fn satisfied(&mut self) {
+        self.answered = true;
+        if !self.fills_cache() && !self.satisfied {
+            self.satisfied = true;
+            self.cancel_all();
+        }
+    }
+
+    /// Whether some part of a data set is still to be written.
+    pub(super) fn fills_cache(&self) -> bool {
+        self.request.plan.vertices.iter().any(|vertex| {
+            let subtasks = (0..vertex.parallelism).map(SubtaskIndex);
+            subtasks.into_iter().any(|subtask| {
+                let key = |data_set| (data_set, subtask);
+                let mut outputs = vertex.persistent.iter();
+                outputs.any(|output| !self.persistent.contains_key(&key(output.data_set)))
+            })
+        })
+    }
+
     /// A task has ended its input and waits for the last commit.
     pub(super) fn awaits_last_commit(&mut self, task: TaskId, states: Vec<OperatorState>) {
         let who = (task.vertex, task.subtask);
@@ -80,6 +102,8 @@ impl JobMaster {
         if !all_wait || more || self.giving_up.is_some() {
             return;
         }
+        // It ends by itself before it could be suspended.
+        self.suspending = None;
         let decisions = self.coordinator.abort_all("the job ends");
         self.carry_out_decisions(decisions);
         let barrier = self.coordinator.next_barrier(BarrierKind::ExactlyOnce);
