@@ -407,7 +407,8 @@ mod tests {
         }
         assert_eq!(found, 10_000);
         buffer.release(&mut account);
-        assert_eq!(account.used(), 0);
+        account.trim();
+        assert_eq!(options.budget.used(), ByteSize(0));
     }
 
     #[test]
