@@ -65,7 +65,7 @@ pub use sink::{CsvFiles, FileSinkError, JsonFiles, TextFiles};
 pub use source::{
     BadRecord, CaptureError, CapturedTable, Change, ChangeCaptureSource, ChangeKind, ChangeOf,
     CsvSource, FileError, FileSplit, JsonSource, KeyRange, LogEntry, LogPoll, LogReader,
-    OnBadRecord, RowReader, TcpError, TcpSource, TextSource,
+    LogReaderOf, OnBadRecord, RowReader, TcpError, TcpSource, TextSource,
 };
 pub use window_result::WindowResult;
 pub use windowed_stream::WindowedStream;

@@ -26,7 +26,7 @@ mod tcp;
 pub use bad_record::{BadRecord, OnBadRecord};
 pub use change_capture::{
     CaptureError, CapturedTable, Change, ChangeCaptureSource, ChangeKind, ChangeOf, KeyRange,
-    LogEntry, LogPoll, LogReader, RowReader,
+    LogEntry, LogPoll, LogReader, LogReaderOf, RowReader,
 };
 pub use csv::CsvSource;
 pub use files::FileError;

@@ -40,6 +40,9 @@ type PositionOf<C> = <C as CapturedTable>::Position;
 /// The item of a [`ChangeCaptureSource`] over `C`.
 pub type ChangeOf<C> = Change<KeyOf<C>, RowOf<C>, PositionOf<C>>;
 
+/// What reads the log of a [`CapturedTable`] `C`.
+pub type LogReaderOf<C> = Box<dyn LogReader<KeyOf<C>, RowOf<C>, PositionOf<C>>>;
+
 /// A table whose changes are logged. Implemented by users; shared by the readers of all subtasks,
 /// and called on the task's thread but for `chunk_bounds`, which the JobMaster's calls once a job.
 pub trait CapturedTable: Send + Sync + 'static {
@@ -80,10 +83,7 @@ pub trait CapturedTable: Send + Sync + 'static {
     /// # Errors
     ///
     /// What cannot be read, by name, such as a position that the log has no more; the task then fails.
-    fn read_log(
-        &self,
-        after: &Self::Position,
-    ) -> anyhow::Result<Box<dyn LogReader<Self::Key, Self::Row, Self::Position>>>;
+    fn read_log(&self, after: &Self::Position) -> anyhow::Result<LogReaderOf<Self>>;
 
     /// Whether the log ends by itself. Most do not.
     fn boundedness(&self) -> Boundedness {

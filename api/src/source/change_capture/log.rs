@@ -3,12 +3,12 @@
 use super::split::Followed;
 use super::{
     CaptureError, CapturedTable, Change, ChangeKind, ChangeOf, KeyOf, LogEntry, LogPoll, LogReader,
-    PositionOf, RowOf,
+    LogReaderOf, PositionOf, RowOf,
 };
 
 /// A log reader whose entries are checked: each lies above the one before it.
 pub(super) struct Ascending<C: CapturedTable> {
-    reader: Box<dyn LogReader<KeyOf<C>, RowOf<C>, PositionOf<C>>>,
+    reader: LogReaderOf<C>,
     /// Every entry up to here has been given.
     read_to: PositionOf<C>,
 }
