@@ -22,10 +22,34 @@ pub struct ConnectedStreams<K, A, B> {
     pub(crate) rule: TwoInputBacklog,
 }
 
+/// What a stream can be connected to. Implemented by the streams of this crate.
+#[diagnostic::on_unimplemented(
+    message = "`{Left}` cannot be connected to `{Self}`",
+    label = "does not connect",
+    note = "two keyed streams connect if their keys are of one type; every stream connects to a `broadcast_state()`"
+)]
+pub trait Connect<Left> {
+    /// Both streams, for functions over both.
+    type Connected;
+
+    /// Puts this stream beside `left`.
+    fn connect_to(self, left: Left) -> Self::Connected;
+}
+
+impl<K: Key, A: Record, B: Record> Connect<KeyedStream<K, A>> for KeyedStream<K, B> {
+    type Connected = ConnectedStreams<K, A, B>;
+
+    fn connect_to(self, left: KeyedStream<K, A>) -> Self::Connected {
+        ConnectedStreams { left, right: self, rule: TwoInputBacklog::default() }
+    }
+}
+
 impl<K: Key, A: Record> KeyedStream<K, A> {
-    /// Puts another stream with the same type of key beside this one.
-    pub fn connect<B: Record>(self, other: KeyedStream<K, B>) -> ConnectedStreams<K, A, B> {
-        ConnectedStreams { left: self, right: other, rule: TwoInputBacklog::default() }
+    /// Puts another stream beside this one: a keyed one with the same type of key
+    /// ([`ConnectedStreams`]), or a broadcast one
+    /// ([`KeyedBroadcastConnectedStream`](crate::KeyedBroadcastConnectedStream)).
+    pub fn connect<C: Connect<Self>>(self, other: C) -> C::Connected {
+        other.connect_to(self)
     }
 }
 

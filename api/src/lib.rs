@@ -30,6 +30,7 @@ mod aggregates;
 mod async_stream;
 #[cfg(doctest)]
 mod book;
+mod broadcast;
 mod cached_data_stream;
 mod cluster;
 mod collected;
@@ -51,10 +52,11 @@ mod window_result;
 mod windowed_stream;
 
 pub use aggregates::{Count, Extreme, FoldAggregate, Reduce, Sum};
+pub use broadcast::{BroadcastConnectedStream, BroadcastStream, KeyedBroadcastConnectedStream};
 pub use cached_data_stream::CachedDataStream;
 pub use cluster::Cluster;
 pub use collected::Collected;
-pub use connected_streams::ConnectedStreams;
+pub use connected_streams::{Connect, ConnectedStreams};
 pub use data_stream::DataStream;
 pub use environment::{EnvironmentBuilder, EnvironmentConfig, StreamExecutionEnvironment};
 pub use error::{Error, Result};
@@ -82,9 +84,15 @@ pub use runtime::cluster::{DataSetListing, Deletion, JobProgress, ReleaseFailure
 pub use runtime::error::{JobError, Suspension, TaskError, TaskFailure};
 pub use runtime::operator::aggregate::Aggregator;
 pub use runtime::operator::async_function::{AsyncOrder, AsyncSettings, AsyncTimeout};
+pub use runtime::operator::broadcast::{
+    BroadcastContext, BroadcastProcessFunction, ReadOnlyContext,
+};
 pub use runtime::operator::co_process::{KeyedCoProcessFunction, TwoInputBacklog};
 pub use runtime::operator::either::Either;
 pub use runtime::operator::flat_map::Collector;
+pub use runtime::operator::keyed_broadcast::{
+    KeyedBroadcastContext, KeyedBroadcastProcessFunction, KeyedReadOnlyContext,
+};
 pub use runtime::operator::keyed_context::{KeyedContext, Timers};
 pub use runtime::operator::process::KeyedProcessFunction;
 pub use runtime::operator::side_output::SideTag;
@@ -110,8 +118,9 @@ pub use runtime::source::{
     SplitEnumerator, StaticSplits,
 };
 pub use state::{
-    AggregateFunction, AggregatingState, KeyedStateBackend, ListState, MapState, ReducingState,
-    StateAccess, StateError, TtlClock, TtlConfig, TtlUpdate, TtlVisibility, ValueState,
+    AggregateFunction, AggregatingState, BroadcastRead, BroadcastState, BroadcastWrite, KeyedState,
+    KeyedStateBackend, ListState, MapState, ReducingState, StateAccess, StateError, TtlClock,
+    TtlConfig, TtlUpdate, TtlVisibility, ValueState,
 };
 
 /// Every option, by the field's name.

@@ -51,6 +51,8 @@ pub struct OperatorAttributes {
     pub combines: bool,
     /// Whether it emits nothing before the end of its input (FLIP-331).
     pub output_only_at_end: bool,
+    /// Whether its subtasks all store the same, and each is given all of it back.
+    pub broadcast_state: bool,
     /// Its wish about chains.
     pub chaining: ChainingPolicy,
     /// Share of managed memory that it asks for beside its sorters; 0 for none.
@@ -65,6 +67,7 @@ impl OperatorAttributes {
         sorts_internally: false,
         combines: false,
         output_only_at_end: false,
+        broadcast_state: false,
         chaining: ChainingPolicy::Always,
         memory_weight: 0,
     };

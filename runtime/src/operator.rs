@@ -10,6 +10,7 @@
 
 pub mod aggregate;
 pub mod async_function;
+pub mod broadcast;
 pub mod co_group;
 pub mod co_process;
 pub mod either;
@@ -18,6 +19,7 @@ pub mod flat_map;
 pub mod function;
 pub mod interval_join;
 pub mod keyed;
+pub mod keyed_broadcast;
 pub mod keyed_context;
 pub(crate) mod keyed_parts;
 pub mod map;
@@ -26,6 +28,7 @@ pub mod process;
 pub mod selector;
 pub mod side_output;
 pub mod timestamps;
+pub(crate) mod two_inputs;
 pub mod window;
 pub mod with_state;
 

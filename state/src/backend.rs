@@ -7,6 +7,7 @@
 mod access;
 mod durable;
 mod engine;
+mod keys;
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -17,6 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use element::{Clock, KeyGroups, KeyHash, MaxParallelism, SystemClock, Timestamp};
 
 pub(crate) use access::{Load, Touch};
+pub use keys::{KeyEntry, KeyedState};
 
 use crate::cell::Cell;
 use crate::entry_key::EntryKey;

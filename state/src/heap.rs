@@ -10,10 +10,11 @@
 
 use std::sync::Arc;
 
-use element::KeyGroups;
+use element::{KeyGroups, KeyHash};
 use hashbrown::HashTable;
 use parking_lot::Mutex;
 
+use crate::backend::KeyEntry;
 use crate::cell::Cell;
 use crate::entry_key::EntryKey;
 
@@ -211,6 +212,19 @@ impl<C: Cell> HeapTable<C> {
                 || Entry { hash, key: EntryKey::new(key, namespace), cell: C::default() },
             );
         &mut entry.into_mut().cell
+    }
+
+    /// Appends the keys of all entries, once for each namespace.
+    pub(crate) fn keys(&self, into: &mut Vec<KeyEntry>) {
+        let mut take = |table: &Shard<C>| {
+            into.extend(table.iter().map(|entry| (KeyHash(entry.hash), entry.key.key().to_vec())));
+        };
+        for holding in &self.shards {
+            match holding {
+                Holding::Own(table) => take(table),
+                Holding::Shared(table) => take(&table.lock()),
+            }
+        }
     }
 
     /// The number of entries.

@@ -22,6 +22,7 @@
 
 mod aggregating;
 mod backend;
+mod broadcast;
 mod cache;
 mod cell;
 mod counters;
@@ -47,14 +48,15 @@ mod ttl;
 mod value;
 
 pub use aggregating::{AggregateFunction, AggregatingState};
-pub use backend::{KeyedStateBackend, StateAccess, WriteMode};
+pub use backend::{KeyEntry, KeyedState, KeyedStateBackend, StateAccess, WriteMode};
+pub use broadcast::{BroadcastRead, BroadcastState, BroadcastWrite, ReadOnly};
 pub use counters::StateCounters;
 pub use error::{StateError, StoreFailure};
 pub use handle::{StateDescriptor, StateKind};
 pub use list::ListState;
 pub use map::MapState;
 pub use operator_state::{
-    BroadcastState, OperatorListState, OperatorStateBackend, OperatorStateSnapshot, Redistribution,
+    OperatorListState, OperatorStateBackend, OperatorStateSnapshot, Redistribution,
 };
 pub use reducing::ReducingState;
 pub use snapshot::{

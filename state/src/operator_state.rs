@@ -1,19 +1,17 @@
 //! State that belongs to an operator's subtask and to no key: lists that are split or handed to all on
-//! a restore, and broadcast maps that all subtasks hold alike.
+//! a restore, and the maps of [`crate::BroadcastState`], which all subtasks hold alike.
 //!
-//! Sources keep their positions here, sinks their open transactions. It is small, so values are held
-//! as bytes and a snapshot is a copy; the checkpoint's manifest carries it.
+//! It is small, so lists are held as bytes and a snapshot is a copy; the checkpoint's manifest carries
+//! it.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
 
-use element::{
-    CodecError, Key, Record, Schema, SchemaError, Value, decode_exact, decode_key_exact,
-    encode_to_vec, key_bytes,
-};
+use element::{CodecError, Record, Schema, SchemaError, Value, decode_exact, encode_to_vec};
 
 use crate::StateError;
+use crate::broadcast::BroadcastMaps;
 
 /// Who gets which elements when the parallelism changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,22 +29,33 @@ const MODES: [Redistribution; 3] =
 
 /// One named list or map; a list's elements have empty keys.
 #[derive(Clone, Debug, PartialEq)]
-struct Part {
-    mode: Redistribution,
-    schema: Schema,
-    entries: Vec<(Vec<u8>, Vec<u8>)>,
+pub(crate) struct Part {
+    pub(crate) mode: Redistribution,
+    pub(crate) schema: Schema,
+    pub(crate) entries: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
 /// The operator state of one subtask.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct OperatorStateBackend {
+    /// Lists, and restored maps that no handle has asked for yet.
     parts: BTreeMap<String, Part>,
+    /// Maps that a handle has asked for.
+    pub(crate) maps: BroadcastMaps,
 }
 
 /// The operator state of one subtask at a checkpoint.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OperatorStateSnapshot {
     parts: BTreeMap<String, Part>,
+}
+
+impl OperatorStateSnapshot {
+    /// Whether nothing was ever declared.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.parts.is_empty()
+    }
 }
 
 impl OperatorStateBackend {
@@ -59,7 +68,9 @@ impl OperatorStateBackend {
     /// What there is at this moment.
     #[must_use]
     pub fn snapshot(&self) -> OperatorStateSnapshot {
-        OperatorStateSnapshot { parts: self.parts.clone() }
+        let mut parts = self.parts.clone();
+        parts.extend(self.maps.parts());
+        OperatorStateSnapshot { parts }
     }
 
     /// The state of subtask `index` of `parallelism`, from the snapshots of all subtasks in the order
@@ -81,7 +92,12 @@ impl OperatorStateBackend {
             let (start, end) = (len * index / parallelism, len * (index + 1) / parallelism);
             part.entries = part.entries.get(start..end).unwrap_or_default().to_vec();
         }
-        Self { parts }
+        Self { parts, maps: BroadcastMaps::default() }
+    }
+
+    /// A restored part, for the map that is made of it.
+    pub(crate) fn take_part(&mut self, name: &str) -> Option<Part> {
+        self.parts.remove(name)
     }
 
     fn part<V: Record>(
@@ -106,7 +122,7 @@ impl OperatorStateBackend {
 }
 
 /// Reads the values of an earlier type by field name.
-fn migrate<V: Record>(name: &str, part: &mut Part) -> Result<(), StateError> {
+pub(crate) fn migrate<V: Record>(name: &str, part: &mut Part) -> Result<(), StateError> {
     let schema = |source| StateError::Schema { state: name.to_owned(), source };
     V::schema().check_readable(&part.schema).map_err(schema)?;
     for (_, bytes) in &mut part.entries {
@@ -181,85 +197,6 @@ impl<V: Record> OperatorListState<V> {
     }
 }
 
-/// A map that every subtask holds alike, because every subtask gets the same records.
-pub struct BroadcastState<K, V> {
-    name: String,
-    entries: PhantomData<fn() -> (K, V)>,
-}
-
-impl<K: Key, V: Record> BroadcastState<K, V> {
-    /// A map of this name.
-    #[must_use]
-    pub fn new(name: impl Into<String>) -> Self {
-        Self { name: name.into(), entries: PhantomData }
-    }
-
-    fn part<'a>(&self, backend: &'a mut OperatorStateBackend) -> Result<&'a mut Part, StateError> {
-        backend.part::<V>(&self.name, Redistribution::Broadcast)
-    }
-
-    /// The value under a key.
-    ///
-    /// # Errors
-    ///
-    /// [`StateError`].
-    pub fn get(
-        &self,
-        backend: &mut OperatorStateBackend,
-        key: &K,
-    ) -> Result<Option<V>, StateError> {
-        let (part, key) = (self.part(backend)?, key_bytes(key));
-        match part.entries.binary_search_by(|(held, _)| held.cmp(&key)) {
-            Ok(at) => decoded(&self.name, decode_exact(&part.entries[at].1)).map(Some),
-            Err(_) => Ok(None),
-        }
-    }
-
-    /// Puts a value under a key.
-    ///
-    /// # Errors
-    ///
-    /// [`StateError`].
-    pub fn put(
-        &self,
-        backend: &mut OperatorStateBackend,
-        key: &K,
-        value: &V,
-    ) -> Result<(), StateError> {
-        let (part, key, value) = (self.part(backend)?, key_bytes(key), encode_to_vec(value));
-        match part.entries.binary_search_by(|(held, _)| held.cmp(&key)) {
-            Ok(at) => part.entries[at].1 = value,
-            Err(at) => part.entries.insert(at, (key, value)),
-        }
-        Ok(())
-    }
-
-    /// Removes the value under a key.
-    ///
-    /// # Errors
-    ///
-    /// [`StateError`].
-    pub fn remove(&self, backend: &mut OperatorStateBackend, key: &K) -> Result<(), StateError> {
-        let (part, key) = (self.part(backend)?, key_bytes(key));
-        part.entries.retain(|(held, _)| *held != key);
-        Ok(())
-    }
-
-    /// All entries, in the order of keys.
-    ///
-    /// # Errors
-    ///
-    /// [`StateError`].
-    pub fn entries(&self, backend: &mut OperatorStateBackend) -> Result<Vec<(K, V)>, StateError> {
-        let part = self.part(backend)?;
-        let entry = |(key, value): &(Vec<u8>, Vec<u8>)| {
-            let key = decoded(&self.name, decode_key_exact(key))?;
-            Ok((key, decoded(&self.name, decode_exact(value))?))
-        };
-        part.entries.iter().map(entry).collect()
-    }
-}
-
 impl Record for OperatorStateSnapshot {
     fn encode(&self, out: &mut Vec<u8>) {
         (self.parts.len() as u32).encode(out);
@@ -297,11 +234,5 @@ impl Record for OperatorStateSnapshot {
 impl<V> fmt::Debug for OperatorListState<V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("OperatorListState").field("name", &self.name).finish_non_exhaustive()
-    }
-}
-
-impl<K, V> fmt::Debug for BroadcastState<K, V> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BroadcastState").field("name", &self.name).finish_non_exhaustive()
     }
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use element::{KeyHash, Schema};
 
+use crate::backend::KeyEntry;
 use crate::cell::Cell;
 use crate::handle::{StateDescriptor, StateKind};
 use crate::heap::HeapTable;
@@ -118,6 +119,9 @@ pub(crate) trait AnySlot: Any + Send {
 
     /// The number of entries in memory.
     fn len(&self) -> usize;
+
+    /// Appends the keys of a table in memory, once for each namespace, in no order.
+    fn keys(&self, into: &mut Vec<KeyEntry>);
 }
 
 impl<C: Cell> AnySlot for Slot<C> {
@@ -174,6 +178,12 @@ impl<C: Cell> AnySlot for Slot<C> {
             Body::Cached(cells) => {
                 cells.iter().map(|key| usize::from(key.plain.is_some()) + key.spaced.len()).sum()
             }
+        }
+    }
+
+    fn keys(&self, into: &mut Vec<KeyEntry>) {
+        if let Body::Heap(table) = &self.body {
+            table.keys(into);
         }
     }
 }

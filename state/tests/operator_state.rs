@@ -18,9 +18,9 @@ fn subtasks() -> Vec<OperatorStateSnapshot> {
                 split.add(&mut backend, &(subtask * 10 + i)).unwrap();
             }
             union.update(&mut backend, &[format!("of {subtask}")]).unwrap();
-            rules.put(&mut backend, &"b".to_owned(), &2).unwrap();
-            rules.put(&mut backend, &"a".to_owned(), &1).unwrap();
-            rules.put(&mut backend, &"c".to_owned(), &3).unwrap();
+            rules.put(&mut backend, &"b".to_owned(), 2).unwrap();
+            rules.put(&mut backend, &"a".to_owned(), 1).unwrap();
+            rules.put(&mut backend, &"c".to_owned(), 3).unwrap();
             rules.remove(&mut backend, &"c".to_owned()).unwrap();
             backend.snapshot()
         })
@@ -64,4 +64,22 @@ fn a_widened_type_is_read_and_another_mode_is_refused() {
     assert_eq!(widened.first(), Some(&Some(10)));
     assert!(OperatorListState::<Option<u64>>::union("split").get(&mut backend).is_err());
     assert!(OperatorListState::<bool>::union("union").get(&mut backend).is_err());
+}
+
+#[test]
+fn a_restored_broadcast_map_of_another_type_is_refused_and_a_widened_one_is_read() {
+    let restored = || OperatorStateBackend::restore(&subtasks(), 2, 3);
+    let widened = BroadcastState::<String, Option<u32>>::new("rules");
+    let entries = widened.entries(&mut restored()).unwrap();
+    assert_eq!(entries, [("a".to_owned(), Some(1)), ("b".to_owned(), Some(2))]);
+    assert!(BroadcastState::<String, bool>::new("rules").entries(&mut restored()).is_err());
+    assert!(BroadcastState::<String, u64>::new("split").entries(&mut restored()).is_err());
+    let mut backend = restored();
+    widened.remove(&mut backend, &"a".to_owned()).unwrap();
+    assert!(
+        BroadcastState::<String, u32>::new("rules").get(&mut backend, &"b".to_owned()).is_err()
+    );
+    // What no handle has asked for is kept.
+    let again = OperatorStateBackend::restore(&[restored().snapshot()], 0, 1).snapshot();
+    assert_eq!(again, OperatorStateBackend::restore(&[again.clone()], 0, 1).snapshot());
 }

@@ -111,7 +111,16 @@ impl<C: Fold<I>, I> Collecting<C, I> {
                     ),
                     Gathered::Combine { sorter, fold } => {
                         let stamp = timestamp.map_or(i64::MIN, Timestamp::as_millis);
-                        sorter.update(hash.0, scratch, stamp, |partial| fold.fold(partial, value))
+                        let slot = match C::PART {
+                            0 => hash.0,
+                            _ => {
+                                let key = scratch.len();
+                                fold.part(&value, timestamp, scratch)?;
+                                let part = scratch.get(key..).unwrap_or_default();
+                                hash.0 ^ hash_key_bytes(part).0
+                            }
+                        };
+                        sorter.update(slot, scratch, stamp, |partial| fold.fold(partial, value))
                     }
                 }
                 .map_err(&failed)?;

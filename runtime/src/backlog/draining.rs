@@ -105,14 +105,15 @@ impl<C: Fold<I>, I> Draining<C, I> {
                     let Some(record) = stream.next().map_err(&failed)? else {
                         return key_end.last(self.in_key, function, parts, current, out);
                     };
-                    if enter(record.key, &mut self.in_key, &key_end, function, parts, current, out)?
-                    {
+                    let key_len = record.key.len().saturating_sub(C::PART);
+                    let (key, part) = record.key.split_at(key_len);
+                    if enter(key, &mut self.in_key, &key_end, function, parts, current, out)? {
                         self.keys += 1;
                     }
                     let timestamp = Some(Timestamp::from_millis(record.timestamp))
                         .filter(|timestamp| *timestamp != Timestamp::MIN);
                     let mut keyed = KeyedContext::new(parts, current, out, timestamp);
-                    function.partial(record.accumulator, &mut keyed)?;
+                    function.partial(record.accumulator, part, &mut keyed)?;
                     keyed.check()?;
                 }
             }

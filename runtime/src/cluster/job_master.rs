@@ -17,6 +17,7 @@ mod losses;
 mod outcome;
 mod splits;
 mod suspend;
+mod restored;
 
 pub(crate) use failure::lost_partition;
 pub use outcome::{CompletedCheckpoint, JobOutcome};

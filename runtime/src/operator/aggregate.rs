@@ -6,7 +6,7 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use element::{Key, Record};
+use element::{Key, Record, Timestamp};
 use state::{KeyedStateBackend, ValueState};
 
 use super::function::{Fold, KeyedFunction};
@@ -136,7 +136,7 @@ where
 {
     type Fold = AggregateFold<A, I>;
 
-    fn fold(&self) -> Option<Arc<Self::Fold>> {
+    fn fold(&self, _: Timestamp) -> Option<Arc<Self::Fold>> {
         Some(Arc::clone(&self.fold))
     }
 
@@ -169,6 +169,7 @@ where
     fn partial(
         &mut self,
         partial: A::Accumulator,
+        _: &[u8],
         context: &mut KeyedContext<'_, K, E::Output>,
     ) -> anyhow::Result<()> {
         let aggregator = &*self.aggregator;

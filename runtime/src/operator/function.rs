@@ -6,7 +6,7 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use element::{Key, Record};
+use element::{Key, Record, Timestamp};
 use state::{KeyedStateBackend, Timer, TimerKind};
 
 use super::keyed_context::KeyedContext;
@@ -15,6 +15,24 @@ use super::keyed_context::KeyedContext;
 pub trait Fold<I>: Send + Sync + 'static {
     /// What records combine to.
     type Partial: Record;
+
+    /// The number of bytes that [`part`](Self::part) appends.
+    const PART: usize = 0;
+
+    /// Appends which part of its key a record belongs to, such as a window: records combine part by
+    /// part. Always [`PART`](Self::PART) bytes; parts come in the order of their bytes.
+    ///
+    /// # Errors
+    ///
+    /// What makes the record belong nowhere; the task then fails.
+    fn part(
+        &self,
+        _value: &I,
+        _timestamp: Option<Timestamp>,
+        _into: &mut Vec<u8>,
+    ) -> anyhow::Result<()> {
+        Ok(())
+    }
 
     /// Folds a record into what its key has so far; `Some` is the first partial of a key.
     fn fold(&self, partial: Option<&mut Self::Partial>, value: I) -> Option<Self::Partial>;
@@ -43,8 +61,8 @@ pub trait KeyedFunction<K: Key, I, O>: Send {
     /// How a backlog combines; [`NoFold`] if it does not.
     type Fold: Fold<I>;
 
-    /// The fold, if there is one.
-    fn fold(&self) -> Option<Arc<Self::Fold>> {
+    /// The fold, if there is one for a phase that begins at `watermark`.
+    fn fold(&self, _watermark: Timestamp) -> Option<Arc<Self::Fold>> {
         None
     }
 
@@ -55,6 +73,11 @@ pub trait KeyedFunction<K: Key, I, O>: Send {
     /// What the function says.
     fn open(&mut self, _backend: &mut KeyedStateBackend) -> anyhow::Result<()> {
         Ok(())
+    }
+
+    /// What the function stores beside keyed state.
+    fn stored(&self) -> Vec<Vec<u8>> {
+        Vec::new()
     }
 
     /// Takes one record.
@@ -88,8 +111,8 @@ pub trait KeyedFunction<K: Key, I, O>: Send {
         Ok(())
     }
 
-    /// Takes what a backlog's records of the key at hand have combined to. Only called if there is a
-    /// fold.
+    /// Takes what a backlog's records of one part of the key at hand have combined to. Only called if
+    /// there is a fold.
     ///
     /// # Errors
     ///
@@ -97,6 +120,7 @@ pub trait KeyedFunction<K: Key, I, O>: Send {
     fn partial(
         &mut self,
         _partial: <Self::Fold as Fold<I>>::Partial,
+        _part: &[u8],
         _context: &mut KeyedContext<'_, K, O>,
     ) -> anyhow::Result<()> {
         Ok(())

@@ -29,7 +29,7 @@ use crate::context::{OperatorContext, OperatorSnapshot};
 use crate::error::TaskError;
 use crate::events::TaskEvent;
 use crate::output::{Output, Pump, Signal};
-use crate::user::UserCode;
+use crate::user::{Position, UserCode};
 
 /// Timers fired, or records drained, in one piece of work.
 const PIECE: usize = 2_048;
@@ -153,6 +153,31 @@ where
         self.parts.flush_outputs(out)
     }
 
+    /// Runs the function beside its keyed records. No key is current before or after.
+    ///
+    /// # Errors
+    ///
+    /// What `call` says, by the operator's name, and [`TaskError`] of an output.
+    pub(crate) fn beside(
+        &mut self,
+        out: &mut dyn Output<O>,
+        call: impl FnOnce(
+            &mut F,
+            &mut KeyedParts<O>,
+            &mut CurrentKey<K>,
+            &mut Position,
+            &mut dyn Output<O>,
+        ) -> anyhow::Result<()>,
+    ) -> Result<(), TaskError> {
+        self.parts.processing_time = self.context.task.clock.now();
+        self.current.set = false;
+        let Self { function, parts, current, user, .. } = self;
+        user.run_batch(|position| call(function, parts, current, position, out))?;
+        self.current.set = false;
+        self.parts.arm(&self.context);
+        self.parts.flush_outputs(out)
+    }
+
     /// Whether records are collected at this moment.
     pub(crate) fn is_collecting(&self) -> bool {
         self.collecting.is_some()
@@ -169,7 +194,7 @@ where
     ///
     /// [`TaskError`] if the options of the sorter are not valid.
     pub(crate) fn begin_backlog(&mut self) -> Result<(), TaskError> {
-        let fold = self.function.fold();
+        let fold = self.function.fold(self.parts.watermark);
         self.collecting = Some(self.plan.begin(fold, &self.context)?);
         self.context.tell(TaskEvent::BacklogBegun);
         Ok(())
@@ -414,7 +439,8 @@ where
             });
             None
         } else {
-            Some(self.parts.snapshot(&self.context)?)
+            let snapshot = self.parts.snapshot(&self.context)?;
+            Some(OperatorSnapshot { items: self.function.stored(), ..snapshot })
         };
         self.parts.side.signal(Signal::Stream(Control::Barrier(barrier)))?;
         Ok(snapshot)

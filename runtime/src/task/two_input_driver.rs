@@ -12,6 +12,11 @@ use crate::output::{Pump, Signal};
 
 /// A head with two inputs, with what follows it. Called on the task's thread.
 pub trait TwoInput<A, B>: Send {
+    /// The side that is to be read first, while it has something; none: both in turn.
+    fn first(&self) -> Option<Side> {
+        None
+    }
+
     /// Records of the first input.
     ///
     /// # Errors
@@ -186,7 +191,7 @@ impl<A: Send, B: Send> Driver for TwoInputDriver<A, B> {
             Pump::Idle if self.ended => return Ok(Step::Done),
             Pump::Idle => {}
         }
-        let sides = match self.turn {
+        let sides = match self.head.first().unwrap_or(self.turn) {
             Side::Left => [Side::Left, Side::Right],
             Side::Right => [Side::Right, Side::Left],
         };

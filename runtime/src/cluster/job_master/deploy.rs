@@ -8,7 +8,7 @@ use element::{Attempt, EdgeId, SubtaskIndex, VertexId};
 use graph::{Exchange, ResolvedMode};
 
 use super::{JobMaster, RunningUnit, UnitState};
-use crate::checkpoint::{Participant, RestorePoint, RestoredOperator};
+use crate::checkpoint::Participant;
 use crate::cluster::task_manager::TaskManagerMessage;
 use crate::error::TaskError;
 use crate::events::{TaskId, TaskMail};
@@ -203,40 +203,6 @@ impl JobMaster {
                 (edge, partitions.collect())
             })
             .collect()
-    }
-
-    /// What a subtask's operators had stored in the checkpoint that the job goes on from: keyed
-    /// snapshots by overlap of key groups, items dealt in turn, the least watermark.
-    fn restored(
-        &self,
-        vertex: VertexId,
-        subtask: SubtaskIndex,
-    ) -> BTreeMap<String, RestoredOperator> {
-        let mut restored: BTreeMap<String, RestoredOperator> = BTreeMap::new();
-        let (Some(point), Some(vertex)) = (&self.latest, self.request.plan.vertex(vertex)) else {
-            return restored;
-        };
-        let RestorePoint { manifest, store } = point;
-        for node in &vertex.chain {
-            let mut items = Vec::new();
-            for entry in manifest.operators.iter().filter(|entry| entry.state.uid == node.uid) {
-                let operator = restored.entry(node.uid.clone()).or_default();
-                operator.keyed.extend(entry.state.keyed.iter().map(|handle| {
-                    state::SnapshotSource { store: Arc::clone(store), handle: handle.clone() }
-                }));
-                items.extend(entry.state.items.iter().cloned());
-                operator.watermark = match (operator.watermark, entry.state.watermark) {
-                    (Some(a), Some(b)) => Some(a.min(b)),
-                    (a, b) => a.or(b),
-                };
-            }
-            if let Some(operator) = restored.get_mut(&node.uid) {
-                let parallelism = vertex.parallelism.max(1) as usize;
-                operator.items =
-                    items.into_iter().skip(subtask.0 as usize).step_by(parallelism).collect();
-            }
-        }
-        restored
     }
 
     /// Whether units begin anew from their inputs when they fail, and not from a checkpoint.

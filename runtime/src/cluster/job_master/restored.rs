@@ -1,0 +1,61 @@
+//! What a subtask is given back of a checkpoint, at whatever parallelism it was taken.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use element::{SubtaskIndex, VertexId};
+
+use super::JobMaster;
+use crate::checkpoint::{OperatorEntry, RestorePoint, RestoredOperator};
+
+impl JobMaster {
+    /// What a subtask's operators had stored in the checkpoint that the job goes on from: keyed
+    /// snapshots by overlap of key groups, items dealt in turn or, where all subtasks store the same,
+    /// one subtask's handed to all, and the least watermark.
+    pub(super) fn restored(
+        &self,
+        vertex: VertexId,
+        subtask: SubtaskIndex,
+    ) -> BTreeMap<String, RestoredOperator> {
+        let mut restored: BTreeMap<String, RestoredOperator> = BTreeMap::new();
+        let (Some(point), Some(vertex)) = (&self.latest, self.request.plan.vertex(vertex)) else {
+            return restored;
+        };
+        let RestorePoint { manifest, store } = point;
+        for node in &vertex.chain {
+            let entries: Vec<&OperatorEntry> =
+                manifest.operators.iter().filter(|entry| entry.state.uid == node.uid).collect();
+            if entries.is_empty() {
+                continue;
+            }
+            let operator = restored.entry(node.uid.clone()).or_default();
+            for entry in &entries {
+                operator.keyed.extend(entry.state.keyed.iter().map(|handle| {
+                    state::SnapshotSource { store: Arc::clone(store), handle: handle.clone() }
+                }));
+                operator.watermark = match (operator.watermark, entry.state.watermark) {
+                    (Some(a), Some(b)) => Some(a.min(b)),
+                    (a, b) => a.or(b),
+                };
+            }
+            operator.items = if node.attributes.broadcast_state {
+                to_all(&entries)
+            } else {
+                dealt(&entries, subtask, vertex.parallelism)
+            };
+        }
+        restored
+    }
+}
+
+/// The items of the first subtask that has stored some.
+fn to_all(entries: &[&OperatorEntry]) -> Vec<Vec<u8>> {
+    let stored = entries.iter().find(|entry| !entry.state.items.is_empty());
+    stored.map(|entry| entry.state.items.clone()).unwrap_or_default()
+}
+
+/// Every `parallelism`-th item, beginning with the subtask's own number.
+fn dealt(entries: &[&OperatorEntry], subtask: SubtaskIndex, parallelism: u32) -> Vec<Vec<u8>> {
+    let items = entries.iter().flat_map(|entry| entry.state.items.iter().cloned());
+    items.skip(subtask.0 as usize).step_by(parallelism.max(1) as usize).collect()
+}
