@@ -75,6 +75,7 @@ impl<K: Key, A: Record + Clone, B: Record + Clone> JoinedStreams<K, A, B> {
             left: self.left,
             right: self.right,
             settings,
+            default_trigger: true,
             rule: TwoInputBacklog::default(),
         }
     }
@@ -88,6 +89,8 @@ pub struct WindowedJoin<K, A, B> {
     left: KeyedStream<K, A>,
     right: KeyedStream<K, B>,
     settings: WindowSettings<Either<A, B>>,
+    /// Whether the trigger is the assigner's own.
+    default_trigger: bool,
     rule: TwoInputBacklog,
 }
 
@@ -96,6 +99,7 @@ impl<K: Key, A: Record + Clone, B: Record + Clone> WindowedJoin<K, A, B> {
     #[must_use]
     pub fn trigger(mut self, trigger: impl Trigger<Either<A, B>>) -> Self {
         self.settings.trigger = Arc::new(trigger);
+        self.default_trigger = false;
         self
     }
 
@@ -195,8 +199,12 @@ impl<K: Key, A: Record + Clone, B: Record + Clone> WindowedJoin<K, A, B> {
         };
         let apply = Arc::new(apply);
         let settings = self.settings;
-        let attributes =
-            OperatorAttributes { sorts_internally: true, ..OperatorAttributes::keyed() };
+        let attributes = OperatorAttributes {
+            sorts_internally: true,
+            // Nothing fires earlier, so both inputs are taken whole before any of it comes out (E7).
+            output_only_at_end: settings.assigner.is_end_of_stream() && self.default_trigger,
+            ..OperatorAttributes::keyed()
+        };
         let connected = self.left.connect(self.right).backlog(self.rule);
         let results = connected.two_input("window join", attributes, move || {
             let body = ListBody::new(WindowClosure(Arc::clone(&apply)), None);

@@ -110,15 +110,18 @@ impl<K: Key, T: Record + Clone> WindowedStream<K, T> {
                 emit(aggregator.result(&accumulator), window, out);
             });
         }
-        let aligned = self.settings.assigner.aligned().filter(|aligned| {
-            aligned.size > aligned.slide
-                && self.settings.assigner.time() == WindowTime::Event
+        let event_time = self.settings.assigner.aligned().filter(|_| {
+            self.settings.assigner.time() == WindowTime::Event
                 && self.default_trigger
-                && self.settings.allowed_lateness.is_zero()
                 // What is not valid is refused by the operator.
                 && self.settings.assigner.check().is_ok()
         });
-        match aligned {
+        let overlapping = event_time.filter(|aligned| {
+            aligned.size > aligned.slide && self.settings.allowed_lateness.is_zero()
+        });
+        let combines = self.is_end_of_stream()
+            || event_time.is_some_and(|aligned| aligned.size == aligned.slide);
+        match overlapping {
             Some(aligned) => {
                 let assigner = Arc::clone(&self.settings.assigner);
                 let make = move || {
@@ -126,11 +129,12 @@ impl<K: Key, T: Record + Clone> WindowedStream<K, T> {
                     SlidingPanes::<A, T, F>::new(aggregator, Arc::clone(&assigner), aligned, emit)
                 };
                 let selector = self.keyed.selector.clone();
-                let node =
-                    KeyedNode::<K, T, O, _>::new(selector, OperatorAttributes::keyed(), make);
+                let attributes =
+                    OperatorAttributes { combines: true, ..OperatorAttributes::keyed() };
+                let node = KeyedNode::<K, T, O, _>::new(selector, attributes, make);
                 self.finish("sliding window", NodePayload::new(node))
             }
-            None => self.operator("window", move || {
+            None => self.operator("window", combines, move || {
                 AggregateBody::<A, T, F>::new(Arc::clone(&aggregator), Arc::clone(&emit))
             }),
         }
@@ -188,12 +192,19 @@ impl<K: Key, T: Record + Clone> WindowedStream<K, T> {
         P: ProcessWindowFunction<K, T, O>,
     {
         let evictor = self.evictor.clone();
-        self.operator("window", move || ListBody::<P, T>::new(make(), evictor.clone()))
+        self.operator("window", false, move || ListBody::<P, T>::new(make(), evictor.clone()))
+    }
+
+    /// Whether the windows are those of the end of the input, with nothing that could make them fire
+    /// earlier or leave records out: then the input is taken whole before any of it comes out (E7).
+    fn is_end_of_stream(&self) -> bool {
+        self.settings.assigner.is_end_of_stream() && self.default_trigger && self.evictor.is_none()
     }
 
     fn operator<O, B>(
         self,
         name: &str,
+        combines: bool,
         body: impl Fn() -> B + Send + Sync + 'static,
     ) -> WindowResult<T, O>
     where
@@ -203,7 +214,12 @@ impl<K: Key, T: Record + Clone> WindowedStream<K, T> {
         let settings = self.settings.clone();
         let make = move || WindowOperator::<K, T, O, B>::new(settings.clone(), body());
         let selector = self.keyed.selector.clone();
-        let node = KeyedNode::<K, T, O, _>::new(selector, OperatorAttributes::keyed(), make);
+        let attributes = OperatorAttributes {
+            combines,
+            output_only_at_end: self.is_end_of_stream(),
+            ..OperatorAttributes::keyed()
+        };
+        let node = KeyedNode::<K, T, O, _>::new(selector, attributes, make);
         self.finish(name, NodePayload::new(node))
     }
 

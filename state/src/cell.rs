@@ -17,6 +17,9 @@ pub(crate) trait Cell: Default + Clone + Send + 'static {
     /// What each entry holds.
     type Value: Record;
 
+    /// Whether a fetched cell is all that the store has: a vacant one says that there is nothing.
+    const WHOLE: bool;
+
     /// The schema of the values.
     fn schema() -> Schema {
         Self::Value::schema()
@@ -50,6 +53,8 @@ impl<V> Default for One<V> {
 
 impl<V: Record + Clone> Cell for One<V> {
     type Value = V;
+
+    const WHOLE: bool = true;
 
     fn fetch(reader: &mut Reader<'_>) -> Result<Self, StateError> {
         reader.get(&[]).map(Self)

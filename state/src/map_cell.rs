@@ -168,6 +168,8 @@ pub(crate) enum Verdict {
 impl<V: Record + Clone> Cell for MapCell<V> {
     type Value = V;
 
+    const WHOLE: bool = false;
+
     /// Nothing is read yet: the map's entries are, as they are asked for.
     fn fetch(_: &mut Reader<'_>) -> Result<Self, StateError> {
         Ok(Self::default())

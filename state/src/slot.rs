@@ -64,6 +64,9 @@ pub(crate) struct CachedCell<C> {
     pub(crate) cell: C,
     /// Whether it holds changes that the store does not have.
     pub(crate) dirty: bool,
+    /// Whether the store is known to have nothing of it: what comes and goes in the cache alone is
+    /// never written.
+    pub(crate) absent: bool,
 }
 
 impl<C> Default for KeyCells<C> {
@@ -80,8 +83,8 @@ impl<C> KeyCells<C> {
     }
 
     /// Puts a fetched cell in.
-    pub(crate) fn insert(&mut self, namespace: &[u8], cell: C) -> &mut CachedCell<C> {
-        let cell = CachedCell { cell, dirty: false };
+    pub(crate) fn insert(&mut self, namespace: &[u8], cell: C, absent: bool) -> &mut CachedCell<C> {
+        let cell = CachedCell { cell, dirty: false, absent };
         if namespace.is_empty() {
             self.plain.insert(cell)
         } else {
@@ -136,9 +139,10 @@ impl<C: Cell> AnySlot for Slot<C> {
         let plain = cells.plain.iter_mut().map(|cell| (&[][..], cell));
         let spaced = cells.spaced.iter_mut().map(|(namespace, cell)| (&namespace[..], cell));
         for (namespace, cached) in plain.chain(spaced) {
-            if !std::mem::take(&mut cached.dirty) {
+            if !std::mem::take(&mut cached.dirty) || cached.absent && cached.cell.is_vacant() {
                 continue;
             }
+            cached.absent = C::WHOLE && cached.cell.is_vacant();
             cached.cell.emit_changes(&mut |map_key, value| {
                 let at = StoreKey { hash: KeyHash(hash), key, state, namespace, map_key };
                 match value {

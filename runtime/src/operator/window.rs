@@ -19,6 +19,7 @@ mod assigner;
 mod body;
 mod bounds;
 mod evictor;
+mod folding;
 mod operator;
 mod panes;
 mod session;
@@ -33,6 +34,7 @@ pub use assigner::{
 pub use body::{AggregateBody, ListBody, ProcessWindowFunction, WindowBody, WindowClosure};
 pub use bounds::Window;
 pub use evictor::{Contents, CountEvictor, DeltaEvictor, Evictor, TimeEvictor};
+pub use folding::{PartFold, Parts};
 pub use operator::{WindowOperator, WindowSettings};
 pub use panes::SlidingPanes;
 pub use trigger::{Trigger, TriggerContext, TriggerResult};

@@ -135,11 +135,12 @@ impl KeyedStateBackend {
                 link.counters.misses += 1;
                 let mut reader =
                     Reader { link: Some(&mut *link), state: meta, at: &self.at, namespace };
-                let cell = match load {
-                    Load::Read => C::fetch(&mut reader)?,
-                    Load::Blind => C::default(),
+                let (cell, read) = match load {
+                    Load::Read => (C::fetch(&mut reader)?, true),
+                    Load::Blind => (C::default(), false),
                 };
-                cells.insert(namespace, cell)
+                let absent = read && C::WHOLE && cell.is_vacant();
+                cells.insert(namespace, cell, absent)
             }
         };
         let mut reader = Reader { link: Some(link), state: meta, at: &self.at, namespace };

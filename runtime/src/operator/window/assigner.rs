@@ -73,6 +73,11 @@ pub trait WindowAssigner<T>: Send + Sync + 'static {
         false
     }
 
+    /// Whether its only window is that of all time, and ends with the input.
+    fn is_end_of_stream(&self) -> bool {
+        false
+    }
+
     /// The shape of windows that all have one size and begin at regular steps.
     fn aligned(&self) -> Option<Aligned> {
         None
@@ -274,7 +279,7 @@ sessions! {
 }
 
 macro_rules! timeless {
-    ($($(#[$doc:meta])* $name:ident, $trigger:ident;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident, $trigger:ident, $end_of_stream:literal;)*) => {$(
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, Default)]
         pub struct $name;
@@ -292,15 +297,19 @@ macro_rules! timeless {
             fn time(&self) -> WindowTime {
                 WindowTime::Timeless
             }
+
+            fn is_end_of_stream(&self) -> bool {
+                $end_of_stream
+            }
         }
     )*};
 }
 
 timeless! {
     /// One window for all time. It fires by a trigger of the program's own only.
-    GlobalWindows, NeverTrigger;
+    GlobalWindows, NeverTrigger, false;
     /// One window for all time, which fires at the end of the input (FLIP-331).
-    EndOfStreamWindows, EndOfStreamTrigger;
+    EndOfStreamWindows, EndOfStreamTrigger, true;
 }
 
 #[cfg(test)]

@@ -8,12 +8,37 @@ use state::{KeyedStateBackend, ValueState};
 
 use super::bounds::Window;
 use super::evictor::{Contents, Evictor};
+use super::folding::{PartFold, Parts};
 use crate::operator::aggregate::Aggregator;
+use crate::operator::function::{Fold, NoFold};
 use crate::operator::keyed_context::KeyedContext;
 
 /// The contents of windows, by namespace. One a subtask; called on the task's thread for the key at
 /// hand.
 pub trait WindowBody<K: Key, I, O>: Send + 'static {
+    /// How records of one window combine; [`NoFold`] if they do not.
+    type Fold: Fold<I>;
+
+    /// The fold over `parts`, if there is one.
+    fn fold(&self, _parts: Parts) -> Option<Arc<Self::Fold>> {
+        None
+    }
+
+    /// Adds what records of a window have combined to. True if the window was empty. Only called if
+    /// there is a fold.
+    ///
+    /// # Errors
+    ///
+    /// What the state says.
+    fn add_partial(
+        &mut self,
+        _namespace: &[u8],
+        _partial: <Self::Fold as Fold<I>>::Partial,
+        _context: &mut KeyedContext<'_, K, O>,
+    ) -> anyhow::Result<bool> {
+        Ok(false)
+    }
+
     /// Binds states.
     ///
     /// # Errors
@@ -89,6 +114,31 @@ where
     A: Aggregator<I>,
     F: Fn(A::Output, Window, &mut KeyedContext<'_, K, O>) + Send + Sync + 'static,
 {
+    type Fold = PartFold<A, I>;
+
+    fn fold(&self, parts: Parts) -> Option<Arc<Self::Fold>> {
+        Some(PartFold::shared(&self.aggregator, parts))
+    }
+
+    fn add_partial(
+        &mut self,
+        namespace: &[u8],
+        partial: A::Accumulator,
+        context: &mut KeyedContext<'_, K, O>,
+    ) -> anyhow::Result<bool> {
+        let aggregator = &*self.aggregator;
+        Ok(self.state.update_in(context, namespace, |held| match held {
+            Some(accumulator) => {
+                aggregator.merge(accumulator, partial);
+                false
+            }
+            None => {
+                *held = Some(partial);
+                true
+            }
+        })?)
+    }
+
     fn open(&mut self, backend: &mut KeyedStateBackend) -> anyhow::Result<()> {
         Ok(self.state.bind(backend)?)
     }
@@ -213,6 +263,8 @@ where
     I: Record + Clone,
     P: ProcessWindowFunction<K, I, O>,
 {
+    type Fold = NoFold<I>;
+
     fn open(&mut self, backend: &mut KeyedStateBackend) -> anyhow::Result<()> {
         self.state.bind(backend)?;
         self.function.open(backend)

@@ -15,9 +15,10 @@ use super::LATE_RECORDS;
 use super::assigner::{WindowAssigner, WindowError, WindowTime, millis};
 use super::body::WindowBody;
 use super::bounds::Window;
+use super::folding::Parts;
 use super::session::{Merge, Sessions};
 use super::trigger::{Trigger, TriggerContext, TriggerResult};
-use crate::operator::function::{KeyedFunction, NoFold};
+use crate::operator::function::{Fold, KeyedFunction};
 use crate::operator::keyed_context::KeyedContext;
 use crate::operator::side_output::SideTag;
 
@@ -137,13 +138,26 @@ where
         value: I,
         context: &mut KeyedContext<'_, K, O>,
     ) -> anyhow::Result<()> {
-        let trigger = Arc::clone(&self.settings.trigger);
         let mut result = TriggerResult::Continue;
         if self.sees_elements {
+            let trigger = Arc::clone(&self.settings.trigger);
             result = trigger.on_element(&value, &mut self.trigger(window, context))?;
         }
         let was_empty = self.body.add(&home.namespace(), value, context)?;
+        self.added(window, home, was_empty, result, context)
+    }
+
+    /// Asks the trigger what to do about contents that have come to a window.
+    fn added(
+        &mut self,
+        window: Window,
+        home: Window,
+        was_empty: bool,
+        mut result: TriggerResult,
+        context: &mut KeyedContext<'_, K, O>,
+    ) -> anyhow::Result<()> {
         if !self.sees_elements && (was_empty || window.max_timestamp() <= context.watermark()) {
+            let trigger = Arc::clone(&self.settings.trigger);
             result = trigger.on_contents(&mut self.trigger(window, context))?;
         }
         if was_empty {
@@ -251,7 +265,35 @@ where
     I: Record + Clone,
     B: WindowBody<K, I, O>,
 {
-    type Fold = NoFold<I>;
+    type Fold = B::Fold;
+
+    /// Until the first watermark, where each record has one window at most and the trigger does not
+    /// ask for records (see [`super::folding`]).
+    fn fold(&self, watermark: Timestamp) -> Option<Arc<Self::Fold>> {
+        if watermark != Timestamp::MIN || self.merging || self.sees_elements {
+            return None;
+        }
+        let assigner = &self.settings.assigner;
+        let parts = match assigner.aligned() {
+            _ if assigner.is_end_of_stream() => Parts::All,
+            Some(aligned) if self.time == WindowTime::Event && aligned.size == aligned.slide => {
+                Parts::Windows(aligned)
+            }
+            _ => return None,
+        };
+        self.body.fold(parts)
+    }
+
+    fn partial(
+        &mut self,
+        partial: <B::Fold as Fold<I>>::Partial,
+        part: &[u8],
+        context: &mut KeyedContext<'_, K, O>,
+    ) -> anyhow::Result<()> {
+        let Some(window) = Window::of_namespace(part) else { return Ok(()) };
+        let was_empty = self.body.add_partial(part, partial, context)?;
+        self.added(window, window, was_empty, TriggerResult::Continue, context)
+    }
 
     fn open(&mut self, backend: &mut KeyedStateBackend) -> anyhow::Result<()> {
         self.settings.assigner.check()?;

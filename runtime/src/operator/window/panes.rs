@@ -30,8 +30,9 @@ use state::{KeyedStateBackend, StateAccess, Timer, TimerKind, ValueState};
 use super::LATE_RECORDS;
 use super::assigner::{Aligned, WindowAssigner, WindowError};
 use super::bounds::Window;
+use super::folding::{PartFold, Parts, pane_name as namespace};
 use crate::operator::aggregate::Aggregator;
-use crate::operator::function::{KeyedFunction, NoFold};
+use crate::operator::function::KeyedFunction;
 use crate::operator::keyed_context::KeyedContext;
 use crate::operator::side_output::SideTag;
 
@@ -53,17 +54,13 @@ pub struct SlidingPanes<A: Aggregator<I>, I, F> {
     input: PhantomData<fn(I)>,
 }
 
-fn namespace(at: i128) -> [u8; 16] {
-    (at ^ i128::MIN).to_be_bytes()
-}
-
 fn of_namespace(bytes: &[u8]) -> Option<i128> {
     Some(i128::from_be_bytes(bytes.try_into().ok()?) ^ i128::MIN)
 }
 
 impl Aligned {
     /// The start of the pane that `at` lies in.
-    fn pane(self, at: i128) -> i128 {
+    pub(crate) fn pane(self, at: i128) -> i128 {
         let start = self.floor(at);
         let cut = start + i128::from(self.size % self.slide);
         if at < cut { start } else { cut }
@@ -118,6 +115,33 @@ impl<A: Aggregator<I>, I: 'static, F> SlidingPanes<A, I, F> {
         let namespace = namespace(start);
         let timers = &mut context.parts.timers;
         timers.register(TimerKind::EventTime, end, current.hash, &current.bytes, &namespace);
+    }
+
+    /// Changes what a pane has, and sees to it that its windows fire.
+    fn put<K: Key, O>(
+        &self,
+        pane: i128,
+        context: &mut KeyedContext<'_, K, O>,
+        change: impl FnOnce(&mut Option<A::Accumulator>),
+    ) -> anyhow::Result<()> {
+        let watermark = i128::from(context.watermark().0);
+        let is_new = self.panes.update_in(context, &namespace(pane), |held| {
+            let is_new = held.is_none();
+            change(held);
+            is_new
+        })?;
+        if is_new {
+            let open = self.aligned.first_ending_behind(watermark + 1);
+            self.register(self.aligned.first_ending_behind(pane).max(open), context);
+        }
+        if self.aligned.next_pane(pane) <= watermark + 1 {
+            // A window that ends with the pane may have fired, and then has taken it in.
+            self.progress.update(context, |held| match held {
+                Some(progress) => progress.0 = None,
+                None => *held = Some((None, pane, pane, pane, None)),
+            })?;
+        }
+        Ok(())
     }
 
     /// Takes in the panes of the window `[start, end)` that are not taken in yet.
@@ -176,16 +200,22 @@ impl<A: Aggregator<I>, I: 'static, F> SlidingPanes<A, I, F> {
         Ok(())
     }
 
-    /// Removes what no later window has.
+    /// Removes what no window behind the one at `start` has. Before the first suffixes are made
+    /// there is nothing in front of the oldest pane, and nothing to remove there.
     fn drop_front(
         &self,
         start: i128,
-        next: i128,
+        ends: i128,
+        oldest: i128,
         context: &mut impl StateAccess,
     ) -> anyhow::Result<()> {
-        self.suffixes.clear_in(context, &namespace(start))?;
         let mut pane = start;
-        while pane < next {
+        if start < ends {
+            self.suffixes.clear_in(context, &namespace(start))?;
+        } else {
+            pane = pane.max(oldest);
+        }
+        while pane < start + i128::from(self.aligned.slide) {
             self.panes.clear_in(context, &namespace(pane))?;
             pane = self.aligned.next_pane(pane);
         }
@@ -200,7 +230,13 @@ where
     A: Aggregator<I>,
     F: Fn(A::Output, Window, &mut KeyedContext<'_, K, O>) + Send + Sync + 'static,
 {
-    type Fold = NoFold<I>;
+    type Fold = PartFold<A, I>;
+
+    /// Until the first watermark: nothing is late then (see [`super::folding`]).
+    fn fold(&self, watermark: Timestamp) -> Option<Arc<Self::Fold>> {
+        (watermark == Timestamp::MIN)
+            .then(|| PartFold::shared(&self.aggregator, Parts::Panes(self.aligned)))
+    }
 
     fn open(&mut self, backend: &mut KeyedStateBackend) -> anyhow::Result<()> {
         self.assigner.check()?;
@@ -219,30 +255,25 @@ where
             context.side_output(&self.late, value);
             return Ok(());
         }
-        let pane = self.aligned.pane(at);
         let aggregator = &*self.aggregator;
-        let is_new = self.panes.update_in(context, &namespace(pane), |held| match held {
-            Some(accumulator) => {
-                aggregator.add(accumulator, value);
-                false
-            }
-            None => {
-                *held = Some(aggregator.first(value));
-                true
-            }
-        })?;
-        if is_new {
-            let open = self.aligned.first_ending_behind(i128::from(watermark.0) + 1);
-            self.register(self.aligned.first_ending_behind(pane).max(open), context);
-        }
-        if self.aligned.next_pane(pane) <= i128::from(watermark.0) + 1 {
-            // A window that ends with the pane may have fired, and then has taken it in.
-            self.progress.update(context, |held| match held {
-                Some(progress) => progress.0 = None,
-                None => *held = Some((None, pane, pane, pane, None)),
-            })?;
-        }
-        Ok(())
+        self.put(self.aligned.pane(at), context, |held| match held {
+            Some(accumulator) => aggregator.add(accumulator, value),
+            None => *held = Some(aggregator.first(value)),
+        })
+    }
+
+    fn partial(
+        &mut self,
+        partial: A::Accumulator,
+        part: &[u8],
+        context: &mut KeyedContext<'_, K, O>,
+    ) -> anyhow::Result<()> {
+        let Some(pane) = of_namespace(part) else { return Ok(()) };
+        let aggregator = &*self.aggregator;
+        self.put(pane, context, |held| match held {
+            Some(accumulator) => aggregator.merge(accumulator, partial),
+            None => *held = Some(partial),
+        })
     }
 
     fn on_timer(
@@ -265,7 +296,7 @@ where
             (self.emit)(self.aggregator.result(&result), window, context);
         }
         let next = start + i128::from(self.aligned.slide);
-        self.drop_front(start, next, context)?;
+        self.drop_front(start, ends, oldest, context)?;
         if newest < next {
             return Ok(self.progress.clear(context)?);
         }

@@ -1,0 +1,90 @@
+//! [`PartFold`]: a backlog's records combined by key and pane before any sort.
+//!
+//! Nothing is late in a phase that begins before the first watermark, so there no record is needed by
+//! itself: a key and pane costs one entry of the combining table, however many records it has, and one
+//! access of state at the end of the phase. Later phases sort, for a record may be late there and must
+//! go out as it is.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use element::Timestamp;
+
+use super::assigner::{Aligned, WindowError};
+use super::bounds::Window;
+use crate::operator::aggregate::Aggregator;
+use crate::operator::function::Fold;
+
+/// The bytes that name a pane or window.
+pub(crate) type Part = [u8; 16];
+
+/// Which part of its key a record with a timestamp belongs to.
+#[derive(Clone, Copy, Debug)]
+pub enum Parts {
+    /// Its pane: windows overlap.
+    Panes(Aligned),
+    /// Its only window.
+    Windows(Aligned),
+    /// The window of all time, timestamp or not.
+    All,
+}
+
+impl Parts {
+    fn of(self, timestamp: Option<Timestamp>) -> Result<Part, WindowError> {
+        let at = || timestamp.map(|at| i128::from(at.0)).ok_or(WindowError::NoTimestamp);
+        Ok(match self {
+            Self::Panes(aligned) => pane_name(aligned.pane(at()?)),
+            Self::Windows(aligned) => {
+                let start = aligned.floor(at()?);
+                Window::clamped(start, start + i128::from(aligned.size)).namespace()
+            }
+            Self::All => Window::GLOBAL.namespace(),
+        })
+    }
+}
+
+/// The name of the pane that starts at an instant: ordered as panes are.
+pub(crate) fn pane_name(start: i128) -> Part {
+    (start ^ i128::MIN).to_be_bytes()
+}
+
+/// Combines by an aggregator, part by part.
+pub struct PartFold<A, I> {
+    aggregator: Arc<A>,
+    parts: Parts,
+    input: PhantomData<fn(I)>,
+}
+
+impl<A, I> PartFold<A, I> {
+    /// Combines by `aggregator` the records of each of `parts`.
+    #[must_use]
+    pub fn shared(aggregator: &Arc<A>, parts: Parts) -> Arc<Self> {
+        Arc::new(Self { aggregator: Arc::clone(aggregator), parts, input: PhantomData })
+    }
+}
+
+impl<I: 'static, A: Aggregator<I>> Fold<I> for PartFold<A, I> {
+    type Partial = A::Accumulator;
+
+    const PART: usize = size_of::<Part>();
+
+    fn part(&self, _: &I, timestamp: Option<Timestamp>, into: &mut Vec<u8>) -> anyhow::Result<()> {
+        into.extend_from_slice(&self.parts.of(timestamp)?);
+        Ok(())
+    }
+
+    #[inline]
+    fn fold(&self, partial: Option<&mut A::Accumulator>, value: I) -> Option<A::Accumulator> {
+        match partial {
+            None => Some(self.aggregator.first(value)),
+            Some(accumulator) => {
+                self.aggregator.add(accumulator, value);
+                None
+            }
+        }
+    }
+
+    fn merge(&self, into: &mut A::Accumulator, later: A::Accumulator) {
+        self.aggregator.merge(into, later);
+    }
+}
