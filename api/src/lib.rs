@@ -47,6 +47,7 @@ mod signals;
 mod sink;
 mod source;
 pub mod testing;
+mod tolerant;
 mod upstream;
 mod window_result;
 mod windowed_stream;
@@ -69,6 +70,7 @@ pub use source::{
     CsvSource, FileError, FileSplit, JsonSource, KeyRange, LogEntry, LogPoll, LogReader,
     LogReaderOf, OnBadRecord, RowReader, TcpError, TcpSource, TextSource,
 };
+pub use tolerant::{Attempted, TolerantKeyedStream, TolerantStream};
 pub use window_result::WindowResult;
 pub use windowed_stream::WindowedStream;
 
@@ -97,6 +99,7 @@ pub use runtime::operator::keyed_context::{KeyedContext, Timers};
 pub use runtime::operator::process::KeyedProcessFunction;
 pub use runtime::operator::side_output::SideTag;
 pub use runtime::operator::timestamps::{WatermarkGenerator, WatermarkStrategy};
+pub use runtime::operator::tolerant::DeadLetter;
 pub use runtime::operator::window::{
     Contents, ContinuousEventTimeTrigger, ContinuousProcessingTimeTrigger, CountEvictor,
     CountTrigger, DeltaEvictor, DeltaTrigger, EndOfStreamTrigger, EndOfStreamWindows,

@@ -88,6 +88,54 @@ where
     }
 }
 
+/// A one-input operator with side outputs, made by a closure for each subtask.
+pub struct SidedNode<I, O, F> {
+    make: F,
+    types: PhantomData<fn(I) -> O>,
+}
+
+impl<I, O, P, F> SidedNode<I, O, F>
+where
+    P: Operator<I, O>,
+    F: Fn(&Arc<OperatorContext>, SideOutputs) -> P,
+{
+    /// Operators made by `make`.
+    pub fn new(make: F) -> Self {
+        Self { make, types: PhantomData }
+    }
+}
+
+impl<I, O, P, F> NodeFactory for SidedNode<I, O, F>
+where
+    I: Send + 'static,
+    O: Send + 'static,
+    P: Operator<I, O> + 'static,
+    F: Fn(&Arc<OperatorContext>, SideOutputs) -> P + Send + Sync,
+{
+    fn attributes(&self) -> OperatorAttributes {
+        OperatorAttributes::operator()
+    }
+
+    fn link(
+        &self,
+        context: &Arc<OperatorContext>,
+        mut outputs: Outputs,
+    ) -> Result<Wire, TaskError> {
+        let operator = (self.make)(context, std::mem::take(&mut outputs.side));
+        let chained = Chained::new(operator, outputs.main::<O>(), Arc::clone(context));
+        Ok(Wire::new(Box::new(chained) as Boxed<I>))
+    }
+
+    fn driver(
+        &self,
+        _: &Arc<OperatorContext>,
+        head: Wire,
+        gates: Gates,
+    ) -> Result<Box<dyn Driver>, TaskError> {
+        input_driver::<I>(head, gates)
+    }
+}
+
 /// A keyed operator; its function is made by a closure for each subtask.
 pub struct KeyedNode<K, I, O, F> {
     selector: KeySelector<I, K>,

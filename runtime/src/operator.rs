@@ -28,6 +28,7 @@ pub mod process;
 pub mod selector;
 pub mod side_output;
 pub mod timestamps;
+pub mod tolerant;
 pub(crate) mod two_inputs;
 pub mod window;
 pub mod with_state;

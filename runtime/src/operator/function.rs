@@ -10,6 +10,7 @@ use element::{Key, Record, Timestamp};
 use state::{KeyedStateBackend, Timer, TimerKind};
 
 use super::keyed_context::KeyedContext;
+use crate::context::OperatorContext;
 
 /// How records of one key combine before they reach the state. Shared by threads.
 pub trait Fold<I>: Send + Sync + 'static {
@@ -65,6 +66,9 @@ pub trait KeyedFunction<K: Key, I, O>: Send {
     fn fold(&self, _watermark: Timestamp) -> Option<Arc<Self::Fold>> {
         None
     }
+
+    /// Tells where the function runs, before anything else.
+    fn place(&mut self, _context: &OperatorContext) {}
 
     /// Binds states eagerly, so that a state that cannot be read fails before the first record.
     ///

@@ -83,6 +83,7 @@ where
         context: &Arc<OperatorContext>,
     ) -> Result<Self, TaskError> {
         let mut parts = KeyedParts::open(context, side)?;
+        function.place(context);
         function.open(&mut parts.backend).map_err(TaskError::user(&context.name))?;
         parts.rearm(context);
         let plan = BacklogPlan::of(context)?;
