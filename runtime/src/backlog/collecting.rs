@@ -117,6 +117,7 @@ impl<C: Fold<I>, I> Collecting<C, I> {
                                 let key = scratch.len();
                                 fold.part(&value, timestamp, scratch)?;
                                 let part = scratch.get(key..).unwrap_or_default();
+                                debug_assert_eq!(part.len(), C::PART, "the stated length");
                                 hash.0 ^ hash_key_bytes(part).0
                             }
                         };

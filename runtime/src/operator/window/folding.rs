@@ -88,3 +88,54 @@ impl<I: 'static, A: Aggregator<I>> Fold<I> for PartFold<A, I> {
         self.aggregator.merge(into, later);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// tW15: what a fold appends has the length that it states, at both ends of time too, and parts of
+    /// one kind order as their panes or windows do.
+    #[test]
+    fn a_part_has_the_length_that_is_stated() {
+        struct Longest;
+
+        impl Aggregator<i64> for Longest {
+            type Accumulator = i64;
+            type Output = i64;
+
+            fn first(&self, value: i64) -> i64 {
+                value
+            }
+
+            fn add(&self, longest: &mut i64, value: i64) {
+                *longest = value.max(*longest);
+            }
+
+            fn merge(&self, longest: &mut i64, later: i64) {
+                *longest = later.max(*longest);
+            }
+
+            fn result(&self, longest: &i64) -> i64 {
+                *longest
+            }
+        }
+
+        let (tumbling, sliding) = (
+            Aligned { size: 10, slide: 10, offset: 3 },
+            Aligned { size: 25, slide: 10, offset: -3 },
+        );
+        for parts in [Parts::Panes(sliding), Parts::Windows(tumbling), Parts::All] {
+            let fold = PartFold::<Longest, i64>::shared(&Arc::new(Longest), parts);
+            let mut before = Vec::new();
+            for at in [i64::MIN, -11, -1, 0, 1, 9, 10, 22, i64::MAX] {
+                let mut part = Vec::new();
+                fold.part(&at, Some(Timestamp(at)), &mut part).unwrap();
+                assert_eq!(part.len(), PartFold::<Longest, i64>::PART, "{parts:?} at {at}");
+                assert!(part >= before, "{parts:?} at {at}");
+                before = part;
+            }
+            let without = fold.part(&0, None, &mut Vec::new());
+            assert_eq!(without.is_ok(), matches!(parts, Parts::All));
+        }
+    }
+}
