@@ -299,6 +299,27 @@ impl StreamExecutionEnvironment {
         Ok(self.plan(&sinks)?.explain())
     }
 
+    /// The same plan as a Mermaid flowchart: a box for each vertex, a frame for each region, thick
+    /// arrows for blocking exchanges.
+    ///
+    /// # Errors
+    ///
+    /// As [`explain`](Self::explain).
+    pub fn explain_mermaid(&self) -> Result<String, JobError> {
+        let sinks = self.inner.sinks.lock().clone();
+        Ok(self.plan(&sinks)?.to_mermaid())
+    }
+
+    /// The same plan as a Graphviz digraph.
+    ///
+    /// # Errors
+    ///
+    /// As [`explain`](Self::explain).
+    pub fn explain_dot(&self) -> Result<String, JobError> {
+        let sinks = self.inner.sinks.lock().clone();
+        Ok(self.plan(&sinks)?.to_dot())
+    }
+
     /// Runs the job of all sinks declared since the last one, and waits for its end.
     ///
     /// # Errors

@@ -5,10 +5,22 @@ use std::sync::Arc;
 
 use element::BarrierKind;
 
-use runtime::cluster::{JobCommand, JobProgress};
+use runtime::cluster::{JobCommand, JobProgress, OperatorProgress};
 use runtime::session::RunningJob;
 
 use crate::{JobError, JobReport};
+
+/// How a job stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum JobStatus {
+    /// It runs, or waits to be restarted.
+    Running,
+    /// It runs, and a source is in backlog.
+    InBacklog,
+    /// It has ended; [`JobHandle::wait`] says how.
+    Ended,
+}
 
 /// A job that has been started. Dropping it lets the job run on.
 pub struct JobHandle {
@@ -24,6 +36,24 @@ impl JobHandle {
     #[must_use]
     pub fn progress(&self) -> Arc<JobProgress> {
         Arc::clone(self.running.progress())
+    }
+
+    /// How it stands at this moment.
+    #[must_use]
+    pub fn status(&self) -> JobStatus {
+        if self.is_finished() {
+            JobStatus::Ended
+        } else if self.running.progress().is_backlog() {
+            JobStatus::InBacklog
+        } else {
+            JobStatus::Running
+        }
+    }
+
+    /// The counters of all operators as they stand, by vertex and place in the chain.
+    #[must_use]
+    pub fn metrics(&self) -> Vec<OperatorProgress> {
+        self.running.progress().operators()
     }
 
     /// Whether it has ended.

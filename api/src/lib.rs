@@ -40,6 +40,7 @@ mod environment;
 mod error;
 mod job;
 mod joins;
+mod keyed_closures;
 mod keyed_stream;
 mod partition_window;
 pub mod prelude;
@@ -61,8 +62,9 @@ pub use connected_streams::{Connect, ConnectedStreams};
 pub use data_stream::DataStream;
 pub use environment::{EnvironmentBuilder, EnvironmentConfig, StreamExecutionEnvironment};
 pub use error::{Error, Result};
-pub use job::JobHandle;
+pub use job::{JobHandle, JobStatus};
 pub use joins::{IntervalJoined, JoinedStreams, TimeOffset, WindowedJoin};
+pub use keyed_closures::StatefulStream;
 pub use keyed_stream::KeyedStream;
 pub use sink::{CsvFiles, FileSinkError, JsonFiles, TextFiles};
 pub use source::{
@@ -82,7 +84,9 @@ pub use element::{
 };
 pub use graph::ResolvedMode;
 pub use runtime::checkpoint::newest_checkpoint;
-pub use runtime::cluster::{DataSetListing, Deletion, JobProgress, ReleaseFailure, RequestId};
+pub use runtime::cluster::{
+    DataSetListing, Deletion, JobProgress, OperatorProgress, ReleaseFailure, RequestId,
+};
 pub use runtime::error::{JobError, Suspension, TaskError, TaskFailure};
 pub use runtime::operator::aggregate::Aggregator;
 pub use runtime::operator::async_function::{AsyncOrder, AsyncSettings, AsyncTimeout};
@@ -128,7 +132,23 @@ pub use state::{
 
 /// Every option, by the field's name.
 pub mod options {
+    use std::fmt::Write;
+
     pub use element::option_table::*;
+
+    /// All options as text, by key: what a value looks like, the default, and what it does.
+    #[must_use]
+    pub fn describe() -> String {
+        let mut text = String::new();
+        for option in element::all_options() {
+            let (key, expected, doc) = (option.key, option.expected, option.doc.trim());
+            let default = (option.default)();
+            let default = if default.is_empty() { "none" } else { &default };
+            // Writing to a string does not fail.
+            let _ = writeln!(text, "{key}\n    {expected}; default: {default}\n    {doc}");
+        }
+        text
+    }
 }
 
 /// The seam for a store of keyed state of the user's own.

@@ -96,7 +96,7 @@ fn a_backlog_combines_by_pane_before_it_reaches_state() {
 }
 
 /// Sliding windows cost the same whatever their overlap: with 40 times as many windows a record as
-/// with 10, accesses of state by window stay the same, and the store is not read or written more.
+/// with 10, accesses of state by window stay the same; a window writes one aggregate at most.
 #[test]
 fn the_overlap_of_sliding_windows_costs_nothing() {
     for mixed in [false, true] {
@@ -112,8 +112,10 @@ fn the_overlap_of_sliding_windows_costs_nothing() {
             per_window(&many),
             per_window(&few)
         );
-        let (accesses, store) = (per_window(&many) / per_window(&tumbling), many.store);
+        let accesses = per_window(&many) / per_window(&tumbling);
         assert!(accesses <= 3.5, "{accesses} times those of a tumbling window");
-        assert!(store as f64 <= tumbling.store as f64 * 1.5, "{store} and {}", tumbling.store);
+        // What comes and goes within the phase is not written, but for one aggregate a window.
+        assert_eq!(tumbling.store, 0);
+        assert!(many.store <= many.results.len() as u64, "{}", many.store);
     }
 }

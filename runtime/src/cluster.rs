@@ -33,7 +33,7 @@ pub(crate) use heartbeats::Heartbeats;
 pub(crate) use job_master::lost_partition;
 pub use job_master::{CompletedCheckpoint, JobCommand, JobMaster, JobOutcome, JobRequest};
 pub use line::Line;
-pub use progress::JobProgress;
+pub use progress::{JobProgress, OperatorProgress};
 pub use repair::{Damage, RepairScope, SplitsRead};
 pub use restart::RestartPolicy;
 pub use task_manager::{TaskManager, TaskManagerHandle, TaskManagerMessage};

@@ -15,9 +15,9 @@ mod ends;
 mod failure;
 mod losses;
 mod outcome;
+mod restored;
 mod splits;
 mod suspend;
-mod restored;
 
 pub(crate) use failure::lost_partition;
 pub use outcome::{CompletedCheckpoint, JobOutcome};

@@ -55,6 +55,13 @@ impl<'a, T> Collector<'a, T> {
     }
 }
 
+impl<T> Extend<T> for Collector<'_, T> {
+    /// Emits results with the timestamp of the record at hand.
+    fn extend<I: IntoIterator<Item = T>>(&mut self, values: I) {
+        values.into_iter().for_each(|value| self.collect(value));
+    }
+}
+
 /// Applies a function that emits any number of results.
 pub struct FlatMap<F, O> {
     function: Arc<F>,

@@ -109,6 +109,14 @@ impl<'a, K: Key, O> KeyedContext<'a, K, O> {
     }
 }
 
+impl<K: Key, V> KeyedContext<'_, K, (K, V)> {
+    /// Emits a result behind the key at hand, with the timestamp of the record or timer.
+    pub fn collect_with_key(&mut self, value: V) {
+        let key = self.key().clone();
+        self.collect((key, value));
+    }
+}
+
 impl<K, O> StateAccess for KeyedContext<'_, K, O> {
     fn backend(&mut self) -> &mut KeyedStateBackend {
         &mut self.parts.backend
@@ -142,6 +150,14 @@ impl<O> Timers<'_, O> {
         } else {
             self.parts.timers.register(kind, time, self.hash, self.key, self.namespace);
         }
+    }
+
+    /// Takes back the event-time timer at `before`, if there is one, and asks for one at `time`.
+    pub fn replace_event(&mut self, before: Option<Timestamp>, time: Timestamp) {
+        if let Some(before) = before.filter(|before| *before != time) {
+            self.delete_event(before);
+        }
+        self.register_event(time);
     }
 
     /// Takes back an event-time timer; false if there is none.
