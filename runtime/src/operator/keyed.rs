@@ -224,8 +224,13 @@ where
 
     /// Time has come to `watermark`: due timers fire, then it is sent on.
     pub(crate) fn advance(&mut self, watermark: Timestamp) {
-        self.work.push_back(Work::Fire(Firing::event_with_watermark(watermark)));
+        self.fire(watermark);
         self.work.push_back(Work::Watermark(watermark));
+    }
+
+    /// Timers due by `watermark` fire; it is not sent on yet.
+    pub(crate) fn fire(&mut self, watermark: Timestamp) {
+        self.work.push_back(Work::Fire(Firing::event_with_watermark(watermark)));
     }
 
     /// A signal to be sent on when all work before it is done.
@@ -348,8 +353,7 @@ where
             let watermark = match self.collecting {
                 Some(_) => self.end_backlog(attributes.watermark)?,
                 None => {
-                    let firing = attributes.watermark.map(Firing::event_with_watermark);
-                    self.work.extend(firing.map(Work::Fire));
+                    attributes.watermark.into_iter().for_each(|watermark| self.fire(watermark));
                     attributes.watermark
                 }
             };

@@ -123,6 +123,12 @@ where
             Control::Watermark(_) if self.keyed.is_collecting() => {}
             Control::Watermark(watermark) => self.keyed.advance(watermark),
             Control::Attributes(attributes) => {
+                // The flag carries the watermark: what is due by it goes before (decision D11).
+                if let Some(watermark) = attributes.watermark.filter(|_| !attributes.is_backlog)
+                    && !self.keyed.is_collecting()
+                {
+                    self.keyed.fire(watermark);
+                }
                 self.keyed.later(Signal::Stream(word));
                 if !attributes.is_backlog {
                     self.keyed.announce();
