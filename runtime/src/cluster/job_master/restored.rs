@@ -10,8 +10,8 @@ use crate::checkpoint::{OperatorEntry, RestorePoint, RestoredOperator};
 
 impl JobMaster {
     /// What a subtask's operators had stored in the checkpoint that the job goes on from: keyed
-    /// snapshots by overlap of key groups, items dealt in turn or, where all subtasks store the same,
-    /// one subtask's handed to all, and the least watermark.
+    /// snapshots by overlap of key groups, the least watermark, and items: its own, dealt in turn if the
+    /// parallelism is another one, or, where all subtasks store the same, one subtask's.
     pub(super) fn restored(
         &self,
         vertex: VertexId,
@@ -41,7 +41,9 @@ impl JobMaster {
             operator.items = if node.attributes.broadcast_state {
                 to_all(&entries)
             } else {
-                dealt(&entries, subtask, vertex.parallelism)
+                // This job's own checkpoints are of its parallelism.
+                let own = !self.checkpoints.is_empty();
+                items_of(&entries, subtask, vertex.parallelism, own)
             };
         }
         restored
@@ -54,8 +56,20 @@ fn to_all(entries: &[&OperatorEntry]) -> Vec<Vec<u8>> {
     stored.map(|entry| entry.state.items.clone()).unwrap_or_default()
 }
 
-/// Every `parallelism`-th item, beginning with the subtask's own number.
-fn dealt(entries: &[&OperatorEntry], subtask: SubtaskIndex, parallelism: u32) -> Vec<Vec<u8>> {
+/// The subtask's own items if the parallelism is that of the checkpoint, else every
+/// `parallelism`-th one, beginning with the subtask's own number. A reader that is given the splits of
+/// two would read the second one late. Parts of subtasks that had ended are not there.
+fn items_of(
+    entries: &[&OperatorEntry],
+    subtask: SubtaskIndex,
+    parallelism: u32,
+    same: bool,
+) -> Vec<Vec<u8>> {
+    let last = entries.iter().map(|entry| entry.subtask + 1).max();
+    if same || last == Some(parallelism) {
+        let own = entries.iter().filter(|entry| entry.subtask == subtask.0);
+        return own.flat_map(|entry| entry.state.items.iter().cloned()).collect();
+    }
     let items = entries.iter().flat_map(|entry| entry.state.items.iter().cloned());
     items.skip(subtask.0 as usize).step_by(parallelism.max(1) as usize).collect()
 }
