@@ -10,4 +10,6 @@ mod fallback;
 mod heartbeats;
 mod modes;
 mod recovery;
+mod restarts;
+mod script;
 mod support;

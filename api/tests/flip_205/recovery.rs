@@ -169,6 +169,36 @@ fn a_loss_in_the_repair_reaches_the_user_by_name() {
     assert_eq!(calls.get(), ROWS, "no third run");
 }
 
+/// Consumers in the producer's own chain have no part in a repair: a sink gets no row of it.
+#[test]
+fn a_repair_writes_parts_and_no_sink() {
+    let env = mending(2, 2);
+    let (cached, _, behind) = counted(&env);
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let mut keys = 0;
+    for round in 1..4_usize {
+        let sink = Arc::clone(&seen);
+        cached.for_each(move |pair| sink.lock().unwrap().push(pair));
+        let report = env.execute("seen").unwrap();
+        let mut rows = seen.lock().unwrap().clone();
+        rows.sort_unstable();
+        let mut expected = counts().repeat(round);
+        expected.sort_unstable();
+        assert_eq!(rows, expected, "each job writes each row once");
+        if round > 1 {
+            let outcome = &report.cache("counted").unwrap().outcome;
+            assert!(matches!(outcome, CacheOutcome::Repaired { parts: 1, .. }), "{outcome:?}");
+            assert_eq!(report.tasks, (2 + 2 + 1) + 2);
+            assert!(behind.get() < 2 * keys);
+        } else {
+            keys = behind.get();
+        }
+        let cluster = env.cluster().unwrap();
+        assert!(cluster.kill(cluster.workers()[0]).unwrap());
+        cluster.quiesce();
+    }
+}
+
 /// Where a part depends on the order in which records came, all parts are made again.
 #[test]
 fn what_cannot_be_made_by_parts_is_made_again_as_a_whole() {

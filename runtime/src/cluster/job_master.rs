@@ -173,7 +173,10 @@ impl JobMaster {
     ///
     /// [`JobError`] for options that have no valid value, or too few slots.
     pub fn new(request: JobRequest, commands: Receiver<JobCommand>) -> Result<Self, JobError> {
-        let units = units_of(&request.plan);
+        let units = match &request.repair {
+            Some(scope) => scope.units(&request.plan),
+            None => units_of(&request.plan),
+        };
         let available: u32 = request.managers.iter().map(|manager| manager.slots).sum();
         let needed = units.iter().map(|unit| unit.slots).max().unwrap_or(0);
         if needed > available {
@@ -192,18 +195,12 @@ impl JobMaster {
         let stored = crate::session::last_checkpoint(&*request.storage);
         let last = request.restore.as_ref().map_or(stored, |point| point.manifest.id.max(stored));
         let now = request.clock.monotonic();
-        let repair = request.repair.as_ref();
-        let state = |unit: &Unit| match repair {
-            Some(scope) if !unit.tasks.iter().any(|task| scope.tasks.contains(task)) => {
-                UnitState::Finished
-            }
-            _ => UnitState::Waiting { not_before: Duration::ZERO },
-        };
-        let (enumerators, assigned) = repair.map(sources_of).unwrap_or_default();
+        let waiting = |_: &Unit| UnitState::Waiting { not_before: Duration::ZERO };
+        let (enumerators, assigned) = request.repair.as_ref().map(sources_of).unwrap_or_default();
         Ok(Self {
             events: crossbeam_channel::unbounded(),
             commands,
-            states: units.iter().map(state).collect(),
+            states: units.iter().map(waiting).collect(),
             units,
             attempts: BTreeMap::new(),
             placed: BTreeMap::new(),

@@ -17,6 +17,7 @@ pub struct JobProgress {
     checkpoints: AtomicU64,
     attempts: AtomicU64,
     tasks: AtomicU64,
+    restarts: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -80,6 +81,11 @@ impl JobProgress {
         self.tasks.fetch_add(tasks as u64, Ordering::Relaxed);
     }
 
+    /// A failure is taken in: its tasks begin again when they are due.
+    pub(super) fn restarted(&self) {
+        self.restarts.fetch_add(1, Ordering::Release);
+    }
+
     /// The job runs by another plan: what was counted so far is forgotten.
     pub(crate) fn begin_again(&self) {
         self.operators.lock().clear();
@@ -108,6 +114,12 @@ impl JobProgress {
     #[must_use]
     pub fn tasks(&self) -> u64 {
         self.tasks.load(Ordering::Relaxed)
+    }
+
+    /// Failures after which the restart strategy has let tasks begin again.
+    #[must_use]
+    pub fn restarts(&self) -> u64 {
+        self.restarts.load(Ordering::Acquire)
     }
 
     /// Counters of all operators, by vertex and place in the chain.

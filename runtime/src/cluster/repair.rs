@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use element::{DataSetId, SubtaskIndex, VertexId};
 use graph::{Exchange, OperatorKind, Partitioner};
 
-use super::units::units_of;
+use super::units::{Unit, units_of};
 use crate::checkpoint::Participant;
 use crate::factory::ExecutionPlan;
 
@@ -24,10 +24,12 @@ use crate::factory::ExecutionPlan;
 pub type SplitsRead = BTreeMap<SubtaskIndex, Vec<Vec<u8>>>;
 
 /// The part of a plan that a repair runs.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct RepairScope {
     /// The vertex that writes the data set.
     pub(super) producer: VertexId,
+    /// The data set.
+    pub(super) data_set: DataSetId,
     /// Every task that runs.
     pub(super) tasks: BTreeSet<Participant>,
     /// What the producer's subtasks read, if it begins with a source.
@@ -83,19 +85,27 @@ impl RepairScope {
             let parallelism = plan.vertex(above).map_or(1, |vertex| vertex.parallelism);
             tasks.extend((0..parallelism).map(|subtask| (above, SubtaskIndex(subtask))));
         }
-        for unit in units_of(plan) {
-            if !unit.tasks.iter().any(|task| tasks.contains(task)) {
-                continue;
-            }
-            if unit.tasks.len() > 1 && unit.tasks.iter().any(|(vertex, _)| *vertex == producer) {
-                return Err("its producer runs together with other tasks");
-            }
-            if unit.tasks.iter().any(|(vertex, _)| has_sink(plan, *vertex)) {
-                return Err("a sink would be written again");
-            }
+        let scope = Self { producer, data_set, tasks, splits, first_attempt: damage.attempt + 1 };
+        let units = scope.units(plan);
+        let mut above = units.iter().flat_map(|unit| &unit.tasks).filter(|(v, _)| *v != producer);
+        if above.any(|(vertex, _)| has_sink(plan, *vertex)) {
+            return Err("a sink would be written again");
         }
-        tracing::debug!(%data_set, tasks = tasks.len(), "a repair is planned");
-        Ok(Self { producer, tasks, splits, first_attempt: damage.attempt + 1 })
+        Ok(scope)
+    }
+
+    /// What is deployed: the producer's subtasks each by itself, without what reads from them; above
+    /// them whole units, for their tasks wait for each other.
+    pub(super) fn units(&self, plan: &ExecutionPlan) -> Vec<Unit> {
+        let is_wanted = |unit: &Unit| unit.tasks.iter().any(|task| self.tasks.contains(task));
+        let (producing, mut units): (Vec<Unit>, Vec<Unit>) = units_of(plan)
+            .into_iter()
+            .filter(is_wanted)
+            .partition(|unit| unit.tasks.iter().any(|(vertex, _)| *vertex == self.producer));
+        let tasks = producing.into_iter().flat_map(|unit| unit.tasks);
+        let own = tasks.filter(|task| task.0 == self.producer && self.tasks.contains(task));
+        units.extend(own.map(|task| Unit { tasks: vec![task], slots: 1 }));
+        units
     }
 }
 

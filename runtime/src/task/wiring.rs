@@ -1,6 +1,6 @@
 //! Operators and partition outputs joined into a chain, for one subtask.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -61,6 +61,8 @@ pub struct TaskDeployment {
     pub inputs: BTreeMap<EdgeId, Vec<PartitionLocation>>,
     /// Generations of data sets that this subtask writes.
     pub data_sets: BTreeMap<DataSetId, Generation>,
+    /// The only output that is written, if lost parts of a data set are to be made again.
+    pub only: Option<DataSetId>,
     /// What its operators had stored, by uid.
     pub restored: BTreeMap<String, RestoredOperator>,
     /// For a source: the backlog flag as it stands.
@@ -202,6 +204,22 @@ impl Wiring<'_> {
             .ok_or_else(|| internal("the plan has no such vertex"))
     }
 
+    /// The operators between the head and the only output that is written; `None` for all.
+    fn nodes_wanted(
+        &self,
+        vertex: &graph::JobVertex<crate::factory::NodePayload, crate::factory::EdgePayload>,
+    ) -> Option<BTreeSet<NodeId>> {
+        let only = self.deployment.only?;
+        let mut wanted = BTreeSet::new();
+        let mut next =
+            vertex.persistent.iter().find(|output| output.data_set == only).map(|o| o.node);
+        while let Some(node) = next {
+            wanted.insert(node);
+            next = vertex.links.iter().find(|link| link.to == node).map(|link| link.from);
+        }
+        Some(wanted)
+    }
+
     /// An operator with everything behind it, furthest first.
     fn link(&self, node: NodeId) -> Result<(Arc<OperatorContext>, Wire), TaskError> {
         let vertex = self.vertex()?;
@@ -212,11 +230,15 @@ impl Wiring<'_> {
             .find(|(_, chained)| chained.node == node)
             .ok_or_else(|| internal("a link to an operator outside of the chain"))?;
         let mut by_tag: BTreeMap<OutputTag, Vec<Wire>> = BTreeMap::new();
-        for link in vertex.links.iter().filter(|link| link.from == node) {
+        let wanted = self.nodes_wanted(vertex);
+        let is_wanted = |link: &&graph::ChainLink<_>| {
+            link.from == node && wanted.as_ref().is_none_or(|wanted| wanted.contains(&link.to))
+        };
+        for link in vertex.links.iter().filter(is_wanted) {
             by_tag.entry(link.output.clone()).or_default().push(self.link(link.to)?.1);
         }
-        for edge in self.deployment.plan.outputs_of(vertex.id).filter(|edge| edge.from.node == node)
-        {
+        let reads = |edge: &&graph::JobEdge<_>| edge.from.node == node && wanted.is_none();
+        for edge in self.deployment.plan.outputs_of(vertex.id).filter(reads) {
             by_tag.entry(edge.from.output.clone()).or_default().push(self.output(edge)?);
         }
         let mut outputs = Outputs::default();

@@ -176,6 +176,11 @@ impl JobMaster {
             network: Arc::clone(network),
             inputs: self.input_partitions(vertex),
             data_sets: request.data_sets.clone(),
+            only: request
+                .repair
+                .as_ref()
+                .filter(|scope| scope.producer == vertex)
+                .map(|scope| scope.data_set),
             restored,
             is_backlog: self.enumerators.is_backlog(vertex),
             metrics,

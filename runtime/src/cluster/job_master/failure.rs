@@ -162,6 +162,7 @@ impl JobMaster {
         }
         self.close_sources(unit);
         self.wait_again(unit, now + delay);
+        self.request.progress.restarted();
     }
 
     /// A result of this job is lost: its producer runs again, unless it has done so already.
