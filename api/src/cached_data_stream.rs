@@ -73,6 +73,12 @@ impl<T: Record + Clone> DataStream<T> {
     ///
     /// Source: FLIP-205, "DataStream#cache".
     pub fn cache(self) -> CachedDataStream<T> {
+        let id = self.env.data_sets().new_id();
+        self.cache_as(id)
+    }
+
+    /// As [`cache`](Self::cache), under an id of its own; under another one if it is cached already.
+    pub(crate) fn cache_as(self, id: DataSetId) -> CachedDataStream<T> {
         let (env, upstream) = match self.upstreams.as_slice() {
             [only] if only.partitioner == Partitioner::Forward => (self.env.clone(), only.clone()),
             _ => {
@@ -81,7 +87,7 @@ impl<T: Record + Clone> DataStream<T> {
                 (self.env.clone(), Upstream::main::<T>(node))
             }
         };
-        CachedDataStream::mark(env, &upstream)
+        CachedDataStream::mark(env, &upstream, id)
     }
 }
 
@@ -94,9 +100,8 @@ fn identity<T: Send + 'static>() -> NodePayload {
 
 impl<T: Record + Clone> CachedDataStream<T> {
     /// Marks an output in the program.
-    fn mark(env: StreamExecutionEnvironment, upstream: &Upstream) -> Self {
+    fn mark(env: StreamExecutionEnvironment, upstream: &Upstream, id: DataSetId) -> Self {
         let data_sets = env.data_sets();
-        let id = data_sets.new_id();
         let tag = upstream.output.clone();
         let mut reader = CachedNode::<T>::payload(Arc::clone(data_sets), id, tag.clone());
         reader.tees.insert(tag.clone(), CloneTee::<T>::shared());
@@ -120,6 +125,10 @@ impl<T: Record + Clone> CachedDataStream<T> {
             upstreams: vec![self.upstream.clone()],
             records: std::marker::PhantomData,
         }
+    }
+
+    pub(crate) fn env(&self) -> &StreamExecutionEnvironment {
+        &self.env
     }
 
     /// The data set that keeps it.

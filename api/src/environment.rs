@@ -14,6 +14,7 @@ use runtime::session::{Session, SessionOptions, cores};
 use shuffle::ShuffleService;
 use state::ByteStoreFactory;
 
+use crate::named_cache::compare_named;
 use crate::upstream::Upstream;
 use crate::{
     Cluster, CollectionSource, ConfigError, DataStream, GeneratorSource, JobHandle, JobReport,
@@ -373,6 +374,7 @@ fn plan_of(
     data_sets: &DataSets,
     sinks: &[NodeId],
 ) -> Result<ExecutionPlan, JobError> {
+    compare_named(&graph.lock(), config, data_sets)?;
     let available = |data_set| data_sets.is_complete(data_set);
     let settings = PlanSettings::from_configuration(config, cores(), &available)?;
     Ok(graph::plan(&graph.lock(), sinks, &settings)?)

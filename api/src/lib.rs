@@ -38,10 +38,12 @@ mod connected_streams;
 mod data_stream;
 mod environment;
 mod error;
+mod fingerprint;
 mod job;
 mod joins;
 mod keyed_closures;
 mod keyed_stream;
+mod named_cache;
 mod partition_window;
 pub mod prelude;
 mod signals;
@@ -85,7 +87,8 @@ pub use element::{
 pub use graph::ResolvedMode;
 pub use runtime::checkpoint::newest_checkpoint;
 pub use runtime::cluster::{
-    DataSetListing, Deletion, JobProgress, OperatorProgress, ReleaseFailure, RequestId,
+    DataSetListing, Deletion, Fingerprint, JobProgress, NamedCache, OperatorProgress,
+    ReleaseFailure, RequestId,
 };
 pub use runtime::error::{JobError, Suspension, TaskError, TaskFailure};
 pub use runtime::operator::aggregate::Aggregator;

@@ -62,6 +62,28 @@ impl fmt::Display for PartitionId {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DataSetId(pub u128);
 
+/// The bit that tells named data sets from those of one environment.
+const NAMED: u128 = 1 << 63;
+
+impl DataSetId {
+    /// The data set of a name, the same in every program.
+    #[must_use]
+    pub fn named(name: &str) -> Self {
+        let half = |salt: u8| {
+            let mut bytes = vec![salt];
+            bytes.extend_from_slice(name.as_bytes());
+            u128::from(crate::hash_key_bytes(&bytes).0)
+        };
+        Self(half(0) << 64 | half(1) | NAMED)
+    }
+
+    /// Whether it is one of a name.
+    #[must_use]
+    pub const fn is_named(self) -> bool {
+        self.0 & NAMED != 0
+    }
+}
+
 impl fmt::Display for DataSetId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:032x}", self.0)

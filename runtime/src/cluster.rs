@@ -20,6 +20,7 @@ mod line;
 mod progress;
 mod repair;
 mod restart;
+mod shelf;
 mod task_manager;
 mod units;
 
@@ -36,4 +37,6 @@ pub use line::Line;
 pub use progress::{JobProgress, OperatorProgress};
 pub use repair::{Damage, RepairScope, SplitsRead};
 pub use restart::RestartPolicy;
+pub(crate) use shelf::ShelvingShuffle;
+pub use shelf::{Fingerprint, NamedCache, Shelf, ShelfError, hash_file};
 pub use task_manager::{TaskManager, TaskManagerHandle, TaskManagerMessage};

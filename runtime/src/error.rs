@@ -178,6 +178,20 @@ pub enum JobError {
         /// What the reading task said.
         source: Box<TaskFailure>,
     },
+    /// Cached results that the job makes find no room (`execution.cache.over-budget = error`).
+    #[error(
+        "job `{job}` makes {bytes} bytes of the cached data set `{name}` and others, and {room} are free of `execution.cache.max-bytes`"
+    )]
+    CacheOverBudget {
+        /// The job's name.
+        job: String,
+        /// The stream whose part found no room.
+        name: String,
+        /// Bytes of all cached results that the job has made by then.
+        bytes: u64,
+        /// The budget without what may not be evicted.
+        room: u64,
+    },
     /// The job was cancelled.
     #[error("job `{job}` was cancelled")]
     Cancelled {
@@ -212,6 +226,14 @@ pub enum JobError {
     NotReleased {
         /// Stream names, and why.
         failures: Vec<(String, String)>,
+    },
+    /// A named cache cannot be had.
+    #[error("named cache `{name}`: {reason}")]
+    NamedCache {
+        /// Its name.
+        name: String,
+        /// Why.
+        reason: String,
     },
     /// A directory cannot be used.
     #[error("directory `{}` cannot be used", path.display())]

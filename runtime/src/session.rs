@@ -201,6 +201,7 @@ impl Session {
             progress: Arc::clone(&progress),
             mailbox,
             budget: config.get(&option_table::CACHE_MAX_BYTES)?,
+            over_budget: config.get(&option_table::CACHE_OVER_BUDGET)?,
             recovery: config.get(&option_table::CACHE_RECOVERY)?,
             next_job: Arc::clone(&self.next_job),
         };

@@ -26,6 +26,7 @@ pub use sides::SourceSides;
 pub(crate) use sides::WithSides;
 pub use static_splits::StaticSplits;
 
+use element::option_table::CacheSourceIdentity;
 use element::{Batch, Record, SubtaskIndex, Timestamp};
 
 /// Whether a source ends by itself.
@@ -56,6 +57,16 @@ pub trait Source: Send + Sync + 'static {
         &self,
         restored: Option<&[u8]>,
     ) -> anyhow::Result<Box<dyn SplitEnumerator<Self::Split>>>;
+
+    /// What tells its contents from others, for caches that outlive the program: of files their paths,
+    /// sizes and modification times, or hashes of their bytes. `None`: nothing but the program itself.
+    ///
+    /// # Errors
+    ///
+    /// What cannot be looked at, by name.
+    fn identity(&self, _by: CacheSourceIdentity) -> anyhow::Result<Option<String>> {
+        Ok(None)
+    }
 
     /// Makes the reader of one subtask.
     ///

@@ -148,6 +148,11 @@ pub trait ShuffleService: Send + Sync + fmt::Debug {
     fn survives_worker_loss(&self) -> bool {
         false
     }
+
+    /// Whether this partition does, where a service keeps some here and some there.
+    fn outlives_worker(&self, _partition: &PartitionIdentity) -> bool {
+        self.survives_worker_loss()
+    }
 }
 
 /// Writes one partition, front to back. Dropping it unfinished leaves nothing behind.

@@ -13,7 +13,7 @@ use super::bad_record::OnBadRecord;
 use super::files::{Cut, Files};
 use super::reader::{FileReader, Format};
 use super::split::FileSplit;
-use crate::{Boundedness, ByteSize, ReaderContext, Source, SourceReader, SplitEnumerator};
+use crate::{Boundedness, ByteSize, ReaderContext, Source, SourceReader, SplitEnumerator, options};
 use rows::CsvRows;
 
 /// Rows of CSV files, each made a `T` by serde: of one file, of all in a directory and its
@@ -163,6 +163,10 @@ impl<T: DeserializeOwned + Send + 'static> Source for CsvSource<T> {
         restored: Option<&[u8]>,
     ) -> anyhow::Result<Box<dyn SplitEnumerator<FileSplit>>> {
         self.files.enumerator(self.cut, restored)
+    }
+
+    fn identity(&self, by: options::CacheSourceIdentity) -> anyhow::Result<Option<String>> {
+        Ok(Some(self.files.identity(by)?))
     }
 
     fn reader(

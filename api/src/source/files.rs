@@ -1,7 +1,11 @@
 //! [`Files`]: which files a source reads, in which order, and in which pieces.
 
+use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+use element::option_table::CacheSourceIdentity;
 
 use super::bad_record::OnBadRecord;
 use super::glob;
@@ -103,6 +107,31 @@ impl Files {
             splits.extend(parts.map(|at| FileSplit::part(path, at, bytes.min(at + size))));
         }
         Ok(splits)
+    }
+
+    /// What tells the contents of all files from others.
+    pub(crate) fn identity(&self, by: CacheSourceIdentity) -> Result<String, FileError> {
+        let mut text = String::new();
+        for path in self.list()? {
+            let failed = |source| FileError::Open { path: path.clone(), source };
+            let metadata = path.metadata().map_err(failed)?;
+            let seen = match by {
+                CacheSourceIdentity::Metadata => {
+                    let since = metadata.modified().map_err(failed)?.duration_since(UNIX_EPOCH);
+                    format!("of {} ns", since.unwrap_or_default().as_nanos())
+                }
+                CacheSourceIdentity::Content => {
+                    format!(
+                        "with hash {:016x}",
+                        runtime::cluster::hash_file(&path).map_err(failed)?
+                    )
+                }
+            };
+            let place = if text.is_empty() { "" } else { ", " };
+            // Writing to a string does not fail.
+            let _ = write!(text, "{place}`{}` {} bytes {seen}", path.display(), metadata.len());
+        }
+        Ok(text)
     }
 
     /// The files, in order of path.

@@ -10,7 +10,7 @@ use super::files::{Cut, Files};
 use super::line_reader::LineReader;
 use super::reader::{FileReader, Format, Row, Rows};
 use super::split::FileSplit;
-use crate::{Boundedness, ByteSize, ReaderContext, Source, SourceReader, SplitEnumerator};
+use crate::{Boundedness, ByteSize, ReaderContext, Source, SourceReader, SplitEnumerator, options};
 
 /// Records of files with one JSON value a line: of one, of all in a directory and its directories, or
 /// of those that a glob names; plain or gzip (by name: `.gz`).
@@ -63,6 +63,10 @@ impl<T: DeserializeOwned + Send + 'static> Source for JsonSource<T> {
         restored: Option<&[u8]>,
     ) -> anyhow::Result<Box<dyn SplitEnumerator<FileSplit>>> {
         self.files.enumerator(Cut::AtLines, restored)
+    }
+
+    fn identity(&self, by: options::CacheSourceIdentity) -> anyhow::Result<Option<String>> {
+        Ok(Some(self.files.identity(by)?))
     }
 
     fn reader(

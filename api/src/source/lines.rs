@@ -7,7 +7,7 @@ use super::files::{Cut, Files};
 use super::line_reader::LineReader;
 use super::reader::{FileReader, Format, Row, Rows};
 use super::split::FileSplit;
-use crate::{Boundedness, ByteSize, ReaderContext, Source, SourceReader, SplitEnumerator};
+use crate::{Boundedness, ByteSize, ReaderContext, Source, SourceReader, SplitEnumerator, options};
 
 /// Lines of files: of one, of all in a directory and its directories, or of those that a glob names.
 ///
@@ -78,6 +78,10 @@ impl Source for TextSource {
         restored: Option<&[u8]>,
     ) -> anyhow::Result<Box<dyn SplitEnumerator<FileSplit>>> {
         self.files.enumerator(Cut::AtLines, restored)
+    }
+
+    fn identity(&self, by: options::CacheSourceIdentity) -> anyhow::Result<Option<String>> {
+        Ok(Some(self.files.identity(by)?))
     }
 
     fn reader(

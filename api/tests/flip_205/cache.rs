@@ -254,18 +254,3 @@ fn two_environments_are_apart() {
     assert_eq!(b.count().unwrap(), 20);
     assert_eq!(calls.get(), 30);
 }
-
-/// The budget evicts what costs least for its bytes; what is pinned stays.
-#[test]
-fn a_budget_evicts_unless_pinned() {
-    let (env, calls) = (env(1, 1), Calls::default());
-    env.set(&options::CACHE_MAX_BYTES, Some(slackwater::ByteSize(20_000)));
-    let first = doubled(&env, 2_000, &calls).name("first").cache();
-    let second = doubled(&env, 2_000, &calls).name("second").cache();
-    first.pin();
-    first.count().unwrap();
-    second.count().unwrap();
-    assert!(first.is_cached() && !second.is_cached(), "{:?}", env.datasets());
-    let again = second.execute_and_collect().unwrap();
-    assert_recomputed(&again, "second", "evicted");
-}

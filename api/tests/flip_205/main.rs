@@ -3,12 +3,14 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod batch;
+mod budget;
 mod cache;
 mod cases;
 mod cluster;
 mod fallback;
 mod heartbeats;
 mod modes;
+mod named;
 mod recovery;
 mod restarts;
 mod script;

@@ -74,6 +74,26 @@ named_values! {
 }
 
 named_values! {
+    /// By what a named cache notices that a file of a source has changed.
+    CacheSourceIdentity: "`metadata` or `content`" {
+        /// By path, size and modification time.
+        Metadata = "metadata",
+        /// By path, size and a hash of its bytes, read at each planning.
+        Content = "content",
+    }
+}
+
+named_values! {
+    /// What becomes of a cached result that finds no room in the budget, also when others are evicted.
+    CacheOverBudget: "`recompute` or `error`" {
+        /// It is not kept; the next job that needs it computes it again.
+        Recompute = "recompute",
+        /// The job that makes it fails, naming it.
+        Error = "error",
+    }
+}
+
+named_values! {
     /// How blocks are compressed.
     Compression: "`none`, `lz4` or `zstd`" {
         /// As they are.
@@ -209,10 +229,16 @@ options! {
     STATE_BULK_LOAD: bool = "state.backend.bulk-load.enabled", true;
     /// What a job outside of batch mode does with a stream to be cached.
     CACHE_OUTSIDE_BATCH: CacheOutsideBatch = "execution.cache.outside-batch", CacheOutsideBatch::Error;
+    /// Directory of named caches, which stay when the program ends; unset: there are none.
+    CACHE_DIR: Option<String> = "execution.cache.dir", None;
+    /// By what named caches notice that a source's file has changed.
+    CACHE_SOURCE_IDENTITY: CacheSourceIdentity = "execution.cache.source-identity", CacheSourceIdentity::Metadata;
     /// What is made again when parts of a cached result are lost: all of it, or those parts by their producers alone.
     CACHE_RECOVERY: CacheRecovery = "execution.cache.recovery", CacheRecovery::Job;
     /// Bytes that all caches of an environment may take; unset: no limit.
     CACHE_MAX_BYTES: Option<ByteSize> = "execution.cache.max-bytes", None;
+    /// What becomes of a cached result that finds no room in the budget.
+    CACHE_OVER_BUDGET: CacheOverBudget = "execution.cache.over-budget", CacheOverBudget::Recompute;
     /// Compression of cached results.
     CACHE_COMPRESSION: Compression = "execution.cache.compression", Compression::None;
     /// Compression of blocking exchanges.

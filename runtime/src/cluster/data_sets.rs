@@ -16,6 +16,7 @@ mod budget;
 mod deletion;
 mod listing;
 mod losses;
+mod named;
 mod repairs;
 mod reports;
 mod settle;
@@ -38,9 +39,11 @@ use shuffle::{PartitionDescriptor, PartitionIdentity, ShuffleError, ShuffleServi
 
 use super::data_set::ClusterDataSet;
 use super::repair::SplitsRead;
+use super::shelf::{Fingerprint, Shelf};
 use super::task_manager::TaskManagerHandle;
 use crate::factory::ExecutionPlan;
 use deletion::Requests;
+use named::Named;
 
 /// The cached results of one environment.
 pub struct DataSets {
@@ -61,6 +64,8 @@ struct State {
     requests: Requests,
     /// Counts uses, for eviction.
     uses: u64,
+    /// Where named ones lie.
+    shelf: Option<Arc<Shelf>>,
 }
 
 struct Worker {
@@ -79,6 +84,7 @@ struct Entry {
     last: Generation,
     /// Why it was lost, until it is made again or invalidated.
     lost: Option<String>,
+    named: Option<Named>,
     pinned: bool,
     /// What the job took that made it.
     made_in: Duration,
@@ -102,6 +108,8 @@ pub struct Making {
     pub parts: u32,
     /// Why the one before was lost.
     pub lost: Option<String>,
+    /// For a named one: what it is made of.
+    pub fingerprint: Option<Fingerprint>,
 }
 
 /// What a job reads and makes, as [`DataSets::begin`] has noted it.
@@ -209,7 +217,9 @@ impl DataSets {
                     entry.last = Generation(entry.last.0 + 1);
                     entry.life.begin(entry.last);
                     let parts = plan.vertex(producer).map_or(1, |vertex| vertex.parallelism);
-                    let making = Making { generation: entry.last, parts, lost: entry.lost.clone() };
+                    let fingerprint = entry.named.as_ref().map(Named::wanted);
+                    let (generation, lost) = (entry.last, entry.lost.clone());
+                    let making = Making { generation, parts, lost, fingerprint };
                     job.makes.insert(cache.data_set, making);
                 }
                 CacheDecision::Uncached { .. } => {}

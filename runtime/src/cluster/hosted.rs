@@ -88,16 +88,15 @@ impl HostedPartitions {
 
     /// Its worker is gone: what does not outlive it is dropped.
     pub(super) fn lose(&mut self) {
-        if !self.service.survives_worker_loss() {
-            let all: Vec<PartitionIdentity> = self.partitions.keys().copied().collect();
-            self.release(&all);
-        }
+        let stays = |identity: &PartitionIdentity| self.service.outlives_worker(identity);
+        let rest: Vec<PartitionIdentity> =
+            self.partitions.keys().copied().filter(|identity| !stays(identity)).collect();
+        self.release(&rest);
         self.partitions.clear();
     }
 
     /// Every part that the cluster keeps here.
     pub(super) fn parts(&self) -> Vec<DataSetPart> {
-        let external = self.service.survives_worker_loss();
         let kept = self.partitions.values().filter(|hosted| matches!(hosted.owner, Owner::Cluster));
         kept.map(|hosted| DataSetPart {
             worker: self.worker,
@@ -105,7 +104,7 @@ impl HostedPartitions {
             of: hosted.of,
             bytes: hosted.output.finished.bytes,
             rows: hosted.output.finished.records.unwrap_or(0),
-            external,
+            external: self.service.outlives_worker(&hosted.output.descriptor.identity),
         })
         .collect()
     }

@@ -28,8 +28,8 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender};
 use element::{
-    CheckpointId, Clock, Configuration, DataSetId, EdgeId, Generation, JobId, SubtaskIndex,
-    TaskManagerId, VertexId, option_table,
+    ByteSize, CheckpointId, Clock, Configuration, DataSetId, EdgeId, Generation, JobId,
+    SubtaskIndex, TaskManagerId, VertexId, option_table,
 };
 use graph::ResolvedMode;
 
@@ -67,6 +67,8 @@ pub struct JobRequest {
     pub storage: Arc<dyn CheckpointStorage>,
     /// Which making of each data set it writes.
     pub data_sets: BTreeMap<DataSetId, Generation>,
+    /// Bytes that cached results may take that it makes; more is an error.
+    pub room: Option<ByteSize>,
     /// What is run of the plan, if only lost parts of a data set are to be made again.
     pub repair: Option<RepairScope>,
     /// The checkpoint to start from.

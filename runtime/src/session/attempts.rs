@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crossbeam_channel::Receiver;
-use element::option_table::CacheRecovery;
+use element::option_table::{CacheOverBudget, CacheRecovery};
 use element::{ByteSize, Clock, Configuration, DataSetId, JobId, VertexId, option_table};
 use graph::{CacheDecision, CachePlan, ResolvedMode};
 
@@ -48,6 +48,7 @@ pub(super) struct Attempts {
     pub(super) progress: Arc<JobProgress>,
     pub(super) mailbox: Receiver<JobCommand>,
     pub(super) budget: Option<ByteSize>,
+    pub(super) over_budget: CacheOverBudget,
     pub(super) recovery: CacheRecovery,
     pub(super) next_job: Arc<AtomicU64>,
 }
@@ -120,6 +121,7 @@ impl Attempts {
             managers: Vec::new(),
             storage: Arc::clone(&self.storage),
             data_sets: data_sets.generations(),
+            room: self.room(),
             repair,
             restore,
             clock: Arc::clone(&self.clock),
@@ -137,6 +139,12 @@ impl Attempts {
                 Err(error)
             }
         }
+    }
+
+    /// Bytes that a job's caches may take, if more is an error.
+    fn room(&self) -> Option<ByteSize> {
+        let budget = self.budget.filter(|_| self.over_budget == CacheOverBudget::Error)?;
+        Some(ByteSize(budget.0.saturating_sub(self.registry.fixed_bytes().0)))
     }
 
     /// The workers with their slots: as configured, or as many as the cores or the job need.

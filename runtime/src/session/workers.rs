@@ -3,7 +3,7 @@
 //! Left out on purpose: who finds that one is lost ([`super::resource_manager`]), and what that means
 //! for data sets ([`DataSets`]) and for jobs (the JobMaster is told).
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
@@ -17,7 +17,8 @@ use super::jobs::Jobs;
 use super::resource_manager::ResourceManager;
 use crate::checkpoint::SnapshotWork;
 use crate::cluster::{
-    DataSets, Line, TaskManager, TaskManagerHandle, TaskManagerMessage, WorkerReport,
+    DataSets, Line, ShelvingShuffle, TaskManager, TaskManagerHandle, TaskManagerMessage,
+    WorkerReport,
 };
 use crate::error::JobError;
 use crate::stores::StateStores;
@@ -103,6 +104,13 @@ impl Workers {
         let service = match &settings.shuffle {
             Some(service) => Arc::clone(service),
             None => crate::exchange::file_shuffle(&home, config)?,
+        };
+        let service: Arc<dyn ShuffleService> = match config.get(&option_table::CACHE_DIR)? {
+            Some(directory) => {
+                let shelf = self.data_sets.shelf(Path::new(&directory)).service();
+                Arc::new(ShelvingShuffle { inner: service, shelf })
+            }
+            None => service,
         };
         let place = Place {
             clock: Arc::clone(&settings.clock),

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use element::option_table::CacheSourceIdentity;
 use element::{Record, SubtaskIndex, decode_exact, encode_to_vec};
 
 use super::{
@@ -181,6 +182,13 @@ pub trait ErasedSource: Send + Sync {
         parallelism: u32,
         restored: Option<&[u8]>,
     ) -> anyhow::Result<Box<dyn AnyEnumerator>>;
+
+    /// See [`Source::identity`].
+    ///
+    /// # Errors
+    ///
+    /// What the source says.
+    fn identity(&self, by: CacheSourceIdentity) -> anyhow::Result<Option<String>>;
 }
 
 /// A source without its split type: what a source task needs.
@@ -208,6 +216,10 @@ impl<X: Source> ErasedSource for X {
     ) -> anyhow::Result<Box<dyn AnyEnumerator>> {
         let inner = Source::enumerator(self, restored)?;
         Ok(Box::new(Enumerator { inner, context: EnumeratorContext::new(parallelism) }))
+    }
+
+    fn identity(&self, by: CacheSourceIdentity) -> anyhow::Result<Option<String>> {
+        Source::identity(self, by)
     }
 }
 

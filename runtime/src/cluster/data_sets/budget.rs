@@ -44,6 +44,15 @@ impl State {
 }
 
 impl DataSets {
+    /// Bytes of data sets that may not be evicted: pinned, or being read.
+    #[must_use]
+    pub fn fixed_bytes(&self) -> ByteSize {
+        let state = self.state.lock();
+        let fixed = state.sets.values().filter(|entry| entry.pinned || entry.readers > 0);
+        let parts = fixed.filter_map(|entry| entry.life.parts());
+        ByteSize(parts.flat_map(|(_, parts)| parts.values()).map(|part| part.bytes).sum())
+    }
+
     /// Keeps a data set from eviction, or no longer. Holds for its later makings too.
     pub fn set_pinned(&self, data_set: DataSetId, pinned: bool) {
         self.state.lock().sets.entry(data_set).or_default().pinned = pinned;

@@ -156,6 +156,7 @@ impl DataSets {
             }
             None => Parts::new(),
         };
+        state.forget_on_shelf(data_set);
         let request = state.release(parts);
         drop(state);
         self.changed.notify_all();
@@ -185,11 +186,14 @@ impl DataSets {
         }
     }
 
-    /// Deletes every data set, over all errors (tC16); answers what could not be dropped, by stream
-    /// name.
+    /// Deletes every data set but those with a name, over all errors (tC16); answers what could not be
+    /// dropped, by stream name.
     pub fn delete_all(&self) -> Vec<(String, ReleaseFailure)> {
+        let state = self.state.lock();
+        let ids = state.sets.iter().filter(|(id, _)| !id.is_named());
         let ids: Vec<(DataSetId, String)> =
-            self.state.lock().sets.iter().map(|(id, entry)| (*id, entry.name.clone())).collect();
+            ids.map(|(id, entry)| (*id, entry.name.clone())).collect();
+        drop(state);
         let requests: Vec<_> = ids.into_iter().map(|(id, name)| (name, self.delete(id))).collect();
         let mut failed = Vec::new();
         for (name, request) in requests {

@@ -3,6 +3,7 @@
 use element::{DataSetId, Generation, TaskManagerId};
 
 use super::super::data_set::ClusterDataSet;
+use super::super::shelf::SHELF;
 use super::DataSets;
 
 /// One cached result that lies somewhere.
@@ -22,7 +23,7 @@ pub struct DataSetListing {
     pub bytes: u64,
     /// Rows, of the parts that are there.
     pub rows: u64,
-    /// The workers that wrote them, each once, in order.
+    /// The workers that wrote them, each once, in order; none if an earlier program did.
     pub workers: Vec<TaskManagerId>,
     /// Whether it may be evicted.
     pub is_pinned: bool,
@@ -36,6 +37,7 @@ impl DataSets {
         let listed = state.sets.iter().filter_map(|(id, entry)| {
             let (generation, parts) = entry.life.parts()?;
             let mut workers: Vec<_> = parts.values().map(|part| part.worker).collect();
+            workers.retain(|worker| *worker != SHELF);
             workers.sort_unstable();
             workers.dedup();
             Some(DataSetListing {

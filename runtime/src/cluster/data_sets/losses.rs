@@ -18,6 +18,7 @@ impl State {
             }
             None => super::super::data_set::Parts::new(),
         };
+        self.forget_on_shelf(data_set);
         self.release(parts)
     }
 }

@@ -51,7 +51,8 @@ impl DataSets {
                     let parts = u32::try_from(damage.lost.len()).unwrap_or(u32::MAX);
                     let lost = Some(damage.reason.clone());
                     let mut job = JobDataSets::default();
-                    job.makes.insert(data_set, Making { generation, parts, lost });
+                    job.makes
+                        .insert(data_set, Making { generation, parts, lost, fingerprint: None });
                     return Some((job, damage));
                 }
                 ClusterDataSet::Damaged { repairing: true, .. } => {}

@@ -60,6 +60,9 @@ impl DataSets {
                 state.lose(*id, "a part was lost before it was kept");
             }
         }
+        for (id, making) in &settlement.data_sets.makes {
+            state.put_on_shelf(*id, making);
+        }
         for id in &settlement.data_sets.reads {
             if let Some(entry) = state.sets.get_mut(id) {
                 entry.readers = entry.readers.saturating_sub(1);

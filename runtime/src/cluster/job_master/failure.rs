@@ -53,7 +53,9 @@ impl JobMaster {
                     self.finished.insert((id.edge, id.producer), (manager, output))
                 }
                 PartitionIdentity::DataSet { data_set, producer, .. } => {
-                    self.persistent.insert((data_set, producer), (manager, output))
+                    let before = self.persistent.insert((data_set, producer), (manager, output));
+                    self.hold_to_room(data_set);
+                    before
                 }
             };
             // The same part again, at the same place, has replaced the one before.
@@ -66,6 +68,16 @@ impl JobMaster {
         if self.answered && !self.satisfied && !self.fills_cache() {
             self.satisfied = true;
             self.cancel_all();
+        }
+    }
+
+    /// The job fails as soon as what it keeps finds no room.
+    fn hold_to_room(&mut self, data_set: DataSetId) {
+        let Some(room) = self.request.room else { return };
+        let bytes: u64 = self.persistent.values().map(|(_, output)| output.finished.bytes).sum();
+        if bytes > room.0 {
+            let (job, name) = (self.request.name.clone(), name_of(&self.request.plan, data_set));
+            self.give_up(JobError::CacheOverBudget { job, name, bytes, room: room.0 });
         }
     }
 

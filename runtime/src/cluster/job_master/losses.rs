@@ -18,7 +18,7 @@ impl JobMaster {
             return;
         };
         let survives = replacement.service.survives_worker_loss();
-        let heir = survives.then_some(replacement.id);
+        let heir = replacement.id;
         if let Some(manager) = self.request.managers.get_mut(at) {
             *manager = TaskManagerHandle { slots: manager.slots, ..replacement };
         }
@@ -55,7 +55,7 @@ impl JobMaster {
     }
 
     /// What rests apart from its worker is dropped by `heir`, for it is written again by another name.
-    fn parts_lost(&mut self, lost: TaskManagerId, heir: Option<TaskManagerId>) {
+    fn parts_lost(&mut self, lost: TaskManagerId, heir: TaskManagerId) {
         let now = self.now();
         let parts: Vec<(DataSetId, SubtaskIndex)> = self
             .persistent
@@ -65,7 +65,7 @@ impl JobMaster {
             .collect();
         for (data_set, producer) in parts {
             let part = self.persistent.remove(&(data_set, producer));
-            if let (Some((_, output)), Some(heir)) = (part, heir) {
+            if let Some((_, output)) = part {
                 self.release(heir, output);
             }
             let vertex =
