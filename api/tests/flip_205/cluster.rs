@@ -191,7 +191,7 @@ fn what_is_made_while_it_is_invalidated_is_not_kept() {
 
 /// Partitions in a store of the user's, which outlives workers or not, and may refuse to drop one.
 #[derive(Clone, Debug)]
-struct Elsewhere {
+pub(crate) struct Elsewhere {
     inner: Arc<FileShuffle>,
     survives: bool,
     /// The first release of this part fails.
@@ -199,7 +199,7 @@ struct Elsewhere {
 }
 
 impl Elsewhere {
-    fn below(directory: &std::path::Path, survives: bool) -> Self {
+    pub(crate) fn below(directory: &std::path::Path, survives: bool) -> Self {
         let store = Arc::new(DirectoryStore::new(directory));
         Self { inner: Arc::new(FileShuffle::new(store)), survives, stubborn: None }
     }

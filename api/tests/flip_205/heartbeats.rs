@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 
 use slackwater::options::RestartStrategy;
 use slackwater::prelude::*;
-use slackwater::{Cluster, ManualClock, TaskManagerId};
+use slackwater::{Cluster, EnvironmentBuilder, ManualClock, TaskManagerId};
 
+use crate::cluster::Elsewhere;
 use crate::support::*;
 
 const INTERVAL: Duration = Duration::from_secs(10);
@@ -18,8 +19,16 @@ const TIMEOUT: Duration = Duration::from_secs(50);
 
 /// Batch jobs over a clock that stands still.
 fn timed(parallelism: u32, workers: u32) -> (StreamExecutionEnvironment, ManualClock) {
+    timed_over(StreamExecutionEnvironment::builder(), parallelism, workers)
+}
+
+fn timed_over(
+    builder: EnvironmentBuilder,
+    parallelism: u32,
+    workers: u32,
+) -> (StreamExecutionEnvironment, ManualClock) {
     let clock = ManualClock::default();
-    let env = StreamExecutionEnvironment::builder()
+    let env = builder
         .clock(clock.clone())
         .set(&options::PARALLELISM, Some(parallelism))
         .set(&options::WORKERS, workers)
@@ -155,4 +164,48 @@ fn what_a_cut_off_worker_says_late_is_dropped() {
         assert_eq!(rows.sorted(), (0..50).collect::<Vec<_>>());
     });
     assert_eq!(attempts.get(), 3);
+}
+
+/// tC9: a worker that was given up finishes its partitions in a store that outlives it; they come
+/// after the job, which has them from another attempt, and are dropped.
+#[test]
+fn partitions_that_come_after_their_job_are_dropped() {
+    let directory = tempfile::tempdir().unwrap();
+    let builder =
+        StreamExecutionEnvironment::builder().shuffle(Elsewhere::below(directory.path(), true));
+    let (env, clock) = timed_over(builder, 1, 2);
+    let (begun, has_begun) = mpsc::channel();
+    let (go, may_go) = mpsc::channel::<()>();
+    let gate = Mutex::new(Some((begun, may_go)));
+    // Behind an exchange: the task needs no mail to come to its end.
+    let held = env.from_collection(0..50_u64).rebalance().map(move |n| {
+        let gate = gate.lock().unwrap().take();
+        if let Some((begun, may_go)) = gate {
+            begun.send(()).unwrap();
+            may_go.recv().unwrap();
+        }
+        n
+    });
+    let cached = held.name("held").cache();
+    let files = || std::fs::read_dir(directory.path()).unwrap().count();
+    std::thread::scope(|scope| {
+        let job = scope.spawn(|| cached.stream().rebalance().execute_and_collect().unwrap());
+        let cluster = env.cluster().unwrap();
+        has_begun.recv().unwrap();
+        pass(&clock, INTERVAL, &cluster, &cluster.workers());
+        let [idle] = cluster.idle_workers().try_into().unwrap();
+        let busy = cluster.workers().into_iter().find(|worker| *worker != idle).unwrap();
+        let cut = cluster.cut_off(busy).unwrap();
+        lose(&clock, &cluster, busy, idle);
+        assert_eq!(job.join().unwrap().sorted(), (0..50).collect::<Vec<_>>());
+        go.send(()).unwrap();
+        until("both parts are whole, and its result for the consumer", || files() == 6);
+        drop(cut);
+        until("they are dropped", || files() == 2);
+    });
+    let hit = cached.execute_and_collect().unwrap();
+    assert!(hit.report().cache("held").unwrap().is_hit());
+    assert_eq!(hit.len(), 50);
+    env.close().unwrap();
+    assert_eq!(files(), 0);
 }
