@@ -42,7 +42,7 @@ use element::{Key, Record};
 use graph::{OperatorAttributes, Partitioner};
 use runtime::exchange::BytesEdge;
 use runtime::factory::NodePayload;
-use runtime::nodes::TwoInputNode;
+use runtime::nodes::{TwoInputNode, states_of};
 use runtime::operator::broadcast::{BroadcastOperator, BroadcastProcessFunction};
 use runtime::operator::keyed_broadcast::{KeyedBroadcastOperator, KeyedBroadcastProcessFunction};
 use runtime::task::TwoInput;
@@ -143,12 +143,15 @@ impl<K: Key, A: Record, B: Record> KeyedBroadcastConnectedStream<K, A, B> {
         };
         let Self { keyed, broadcast } = self;
         let selector = keyed.selector.clone();
+        let make = Arc::new(make);
+        let states = Arc::clone(&make);
         let node =
             TwoInputNode::<A, B, O, _>::new(attributes, move |context: &Arc<_>, next, side| {
                 let selector = selector.clone();
                 let operator = KeyedBroadcastOperator::open(selector, make(), next, side, context)?;
                 Ok(Box::new(operator) as Box<dyn TwoInput<A, B>>)
-            });
+            })
+            .with_states(move || states_of(|backend| states().open(backend)));
         let inputs: [&[Upstream]; 2] = [&keyed.upstreams, &broadcast.stream.upstreams];
         let node = keyed.env.add("keyed broadcast process", &inputs, NodePayload::new(node));
         DataStream::of(&keyed.env, Upstream::main::<O>(node))

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use element::{Key, Record};
 use graph::OperatorAttributes;
 use runtime::factory::NodePayload;
-use runtime::nodes::TwoInputNode;
+use runtime::nodes::{TwoInputNode, states_of};
 use runtime::operator::co_group::{CoGroup, CoGroupCall};
 use runtime::operator::co_process::{CoOperator, CoProcess, KeyedCoProcessFunction};
 use runtime::operator::either::Either;
@@ -108,11 +108,14 @@ impl<K: Key, A: Record, B: Record> ConnectedStreams<K, A, B> {
     {
         let Self { left, right, rule } = self;
         let keys = (left.selector.clone(), right.selector.clone());
+        let make = Arc::new(make);
+        let states = Arc::clone(&make);
         let node =
             TwoInputNode::<A, B, O, _>::new(attributes, move |context: &Arc<_>, next, side| {
                 let operator = CoOperator::open(keys.clone(), rule, make(), next, side, context)?;
                 Ok(Box::new(operator) as Box<dyn TwoInput<A, B>>)
-            });
+            })
+            .with_states(move || states_of(|backend| states().open(backend)));
         let inputs: [&[Upstream]; 2] = [&left.upstreams, &right.upstreams];
         let node = left.env.add(name, &inputs, NodePayload::new(node));
         DataStream::of(&left.env, Upstream::main::<O>(node))

@@ -158,7 +158,7 @@ pub mod options {
 pub mod store {
     pub use state::{
         BulkLoad, ByteStore, ByteStoreFactory, MemoryByteStore, StoreContext, StoreFailure,
-        StoreSnapshot, Visit, WriteBatch,
+        StoreSnapshot, StoreTables, Visit, WriteBatch,
     };
 }
 

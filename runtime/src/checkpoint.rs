@@ -1,9 +1,11 @@
 //! Checkpoints: triggered at sources, carried by barriers, acknowledged by tasks, named when whole.
 
 mod coordinator;
+mod declared;
 mod manifest;
 mod restore;
 mod settings;
+mod shared_files;
 mod storage;
 mod writer;
 
@@ -12,6 +14,7 @@ pub use manifest::{Manifest, OperatorEntry};
 pub(crate) use restore::export;
 pub use restore::{RestorePoint, newest_checkpoint};
 pub use settings::CheckpointSettings;
+pub use shared_files::SharedFiles;
 pub use storage::{CheckpointStorage, DirectoryStorage};
 pub use writer::{SnapshotWork, SnapshotWriter};
 

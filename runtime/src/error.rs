@@ -269,6 +269,17 @@ pub enum JobError {
         /// Why.
         reason: String,
     },
+    /// Stored state does not fit the program. No task was started.
+    #[error("operator `{operator}` cannot be restored from `{path}`")]
+    RestoreState {
+        /// The savepoint.
+        path: String,
+        /// The operator's uid.
+        operator: String,
+        /// The state, and what of it does not fit.
+        #[source]
+        source: Box<state::StateError>,
+    },
     /// The engine's own invariant is broken.
     #[error("internal error: {0}")]
     Internal(String),

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use element::SubtaskIndex;
 use graph::{Describe, OperatorAttributes, OutputTag, Partitioner};
 use shuffle::{PartitionDescriptor, ShuffleService};
+use state::StateDescriptor;
 
 use crate::context::{OperatorContext, TaskContext};
 use crate::error::TaskError;
@@ -100,6 +101,17 @@ pub trait NodeFactory: Send + Sync {
         head: Wire,
         gates: Gates,
     ) -> Result<Box<dyn Driver>, TaskError>;
+
+    /// The keyed states that the operator binds when it opens, found without opening a task: on an
+    /// empty backend in memory. Called by the JobMaster before it restores. Empty if the operator has
+    /// no keyed state, or binds it only later.
+    ///
+    /// # Errors
+    ///
+    /// What the user's function says; the task that opens it will say the same.
+    fn states(&self) -> anyhow::Result<Vec<StateDescriptor>> {
+        Ok(Vec::new())
+    }
 
     /// The source, if it is one: its enumerator runs beside the JobMaster.
     fn source(&self) -> Option<Arc<dyn ErasedSource>> {

@@ -4,9 +4,10 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use element::{Key, Record};
+use element::{Key, KeyGroups, MaxParallelism, Record};
 use graph::OperatorAttributes;
 use shuffle::InputGate;
+use state::{KeyedStateBackend, StateDescriptor};
 
 use crate::context::OperatorContext;
 use crate::error::TaskError;
@@ -178,6 +179,11 @@ where
         Ok(Wire::new(Box::new(chained) as Boxed<I>))
     }
 
+    fn states(&self) -> anyhow::Result<Vec<StateDescriptor>> {
+        let mut function = (self.make)();
+        states_of(|backend| function.open(backend))
+    }
+
     fn driver(
         &self,
         _: &Arc<OperatorContext>,
@@ -188,9 +194,26 @@ where
     }
 }
 
+/// The states that a function binds when it opens, on an empty backend of its own.
+///
+/// # Errors
+///
+/// What the function says.
+pub fn states_of(
+    open: impl FnOnce(&mut KeyedStateBackend) -> anyhow::Result<()>,
+) -> anyhow::Result<Vec<StateDescriptor>> {
+    let mut backend = KeyedStateBackend::heap(KeyGroups::all(MaxParallelism::DEFAULT));
+    open(&mut backend)?;
+    Ok(backend.declared())
+}
+
+/// Finds the states that an operator binds when it opens.
+type FindStates = Box<dyn Fn() -> anyhow::Result<Vec<StateDescriptor>> + Send + Sync>;
+
 /// A two-input operator with what follows it, made by a closure for each subtask.
 pub struct TwoInputNode<A, B, O, F> {
     make: F,
+    states: FindStates,
     attributes: OperatorAttributes,
     types: PhantomData<fn(A, B) -> O>,
 }
@@ -205,7 +228,17 @@ where
 {
     /// Heads made by `make`.
     pub fn new(attributes: OperatorAttributes, make: F) -> Self {
-        Self { make, attributes, types: PhantomData }
+        Self { make, states: Box::new(|| Ok(Vec::new())), attributes, types: PhantomData }
+    }
+
+    /// Says how the states that a head binds are found without one.
+    #[must_use]
+    pub fn with_states(
+        mut self,
+        states: impl Fn() -> anyhow::Result<Vec<StateDescriptor>> + Send + Sync + 'static,
+    ) -> Self {
+        self.states = Box::new(states);
+        self
     }
 }
 
@@ -233,6 +266,10 @@ where
     ) -> Result<Wire, TaskError> {
         let side = std::mem::take(&mut outputs.side);
         Ok(Wire::of((self.make)(context, outputs.main::<O>(), side)?))
+    }
+
+    fn states(&self) -> anyhow::Result<Vec<StateDescriptor>> {
+        (self.states)()
     }
 
     fn driver(

@@ -80,11 +80,13 @@ impl StateStores {
             memory: Arc::clone(&task.memory),
             cache_bytes: task.config.get(&option_table::STATE_STORE_CACHE)?.0,
         };
+        let scratch = task.directory.join(format!("restore-{}", context.file_prefix()));
         let opened = match (&self.custom, self.kind) {
             (Some(factory), _) => factory.open(&place),
             (None, StateBackendKind::Heap) => {
                 return Ok(KeyedStateBackend::heap(groups)
                     .with_operator(context.uid.clone())
+                    .with_scratch(scratch)
                     .with_clock(Arc::clone(&task.clock)));
             }
             (None, StateBackendKind::Disk) => {
@@ -109,6 +111,7 @@ impl StateStores {
         let entries = usize::try_from(cache).unwrap_or(usize::MAX);
         Ok(KeyedStateBackend::over(store, groups, entries)
             .with_operator(context.uid.clone())
+            .with_scratch(scratch)
             .with_clock(Arc::clone(&task.clock)))
     }
 }

@@ -12,6 +12,7 @@ mod keys;
 use std::any::Any;
 use std::collections::HashMap;
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -66,6 +67,8 @@ pub struct KeyedStateBackend {
     operator: String,
     /// Restored states that no handle has declared yet.
     restored: RestoredStates,
+    /// Where a restore copies tables to while it reads them.
+    scratch: Option<PathBuf>,
 }
 
 impl KeyedStateBackend {
@@ -107,6 +110,7 @@ impl KeyedStateBackend {
             watermark: Timestamp::MIN,
             operator: String::new(),
             restored: RestoredStates::default(),
+            scratch: None,
         }
     }
 
@@ -121,6 +125,14 @@ impl KeyedStateBackend {
     #[must_use]
     pub fn with_operator(mut self, uid: impl Into<String>) -> Self {
         self.operator = uid.into();
+        self
+    }
+
+    /// Sets the directory below which a restore puts copies of tables while it reads them; without
+    /// one it is the system's temporary directory.
+    #[must_use]
+    pub fn with_scratch(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.scratch = Some(directory.into());
         self
     }
 
@@ -254,6 +266,12 @@ impl KeyedStateBackend {
         self.slots.push(slot);
         self.by_name.insert(name, self.slots.len() - 1);
         Ok(self.slots.len() - 1)
+    }
+
+    /// The states that handles have declared, in that order.
+    #[must_use]
+    pub fn declared(&self) -> Vec<StateDescriptor> {
+        self.slots.iter().map(|slot| slot.meta().descriptor()).collect()
     }
 
     fn check_same<C: Cell>(

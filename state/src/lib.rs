@@ -60,8 +60,9 @@ pub use operator_state::{
 };
 pub use reducing::ReducingState;
 pub use snapshot::{
-    NonRestored, PendingSnapshot, RestoredSnapshot, SnapshotEntry, SnapshotError, SnapshotHandle,
-    SnapshotHeader, SnapshotReader, SnapshotSource, StateHeader, check_restorable,
+    NonRestored, PendingSnapshot, RestoredSnapshot, SHARED, SnapshotEntry, SnapshotError,
+    SnapshotFile, SnapshotHandle, SnapshotHeader, SnapshotReader, SnapshotSource, StateHeader,
+    StoreTables, check_restorable, check_source,
 };
 #[cfg(feature = "rocksdb")]
 pub use store::RocksByteStore;

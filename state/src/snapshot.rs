@@ -14,26 +14,39 @@
 //! needs and clips the first and last. Numbers are little-endian; checksums are CRC-32.
 //!
 //! A file is written under a temporary name, made durable, then renamed.
+//!
+//! A snapshot that shares a store's tables ([`tables`]) has a file of the same shape with another
+//! magic and, for entries, timers alone; its handle names the tables.
 
+#[cfg(feature = "rocksdb")]
+mod fetch;
 mod handle;
 mod header;
 mod pending;
 mod reader;
 mod restore;
+mod tables;
 mod writer;
 
+#[cfg(feature = "rocksdb")]
+pub(crate) use fetch::fetch as fetch_tables;
 pub use handle::{SnapshotHandle, SnapshotSource};
 pub use header::{SnapshotHeader, StateHeader};
 pub use pending::PendingSnapshot;
 pub(crate) use pending::{Body as PendingBody, FrozenSlot, FrozenTable};
 pub use reader::{SnapshotEntry, SnapshotReader};
-pub use restore::{NonRestored, RestoredSnapshot, check_restorable};
-pub(crate) use restore::{Restored, RestoredStates, open_all};
+pub use restore::{NonRestored, RestoredSnapshot, check_restorable, check_source};
+pub(crate) use restore::{Restored, RestoredStates, Scratch, Source, open_all};
+#[cfg(feature = "rocksdb")]
+pub(crate) use tables::KeptTables;
+pub use tables::{SHARED, SnapshotFile, StoreTables};
 
 use element::{CodecError, StoreError};
 
 /// The first bytes of a snapshot.
 pub(crate) const MAGIC: [u8; 8] = *b"SLWKEYED";
+/// The first bytes of a snapshot whose state lies in tables.
+pub(crate) const TABLES_MAGIC: [u8; 8] = *b"SLWTABLE";
 /// The last bytes of a snapshot.
 pub(crate) const END_MAGIC: [u8; 8] = *b"SLWKEND.";
 /// The version of the format that is written.
@@ -67,6 +80,14 @@ pub enum SnapshotError {
     /// The file is no snapshot of keyed state.
     #[error("`{name}` is no snapshot of keyed state")]
     Foreign {
+        /// The file.
+        name: String,
+    },
+    /// The state lies in tables of a store, which only a restore reads.
+    #[error(
+        "snapshot `{name}` lies in tables of a store: it can be restored, and not be inspected"
+    )]
+    InTables {
         /// The file.
         name: String,
     },

@@ -15,10 +15,10 @@ mod write_batch;
 
 use std::fmt;
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use element::{MemoryBudget, SubtaskIndex};
+use element::{CheckpointId, MemoryBudget, SubtaskIndex};
 
 pub use self::fjall::FjallByteStore;
 #[cfg(feature = "rocksdb")]
@@ -26,7 +26,10 @@ pub use self::rocksdb::RocksByteStore;
 pub use memory::MemoryByteStore;
 pub use write_batch::WriteBatch;
 
-use crate::StoreFailure;
+#[cfg(feature = "rocksdb")]
+use crate::snapshot::fetch_tables;
+use crate::snapshot::{SnapshotSource, StoreTables};
+use crate::{StateError, StoreFailure};
 
 /// What a scan hands out: key and value, in the order of keys. Break ends the scan.
 pub type Visit<'a> = &'a mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>;
@@ -74,6 +77,9 @@ pub trait ByteStore: Send + fmt::Debug {
     fn bulk_load(&mut self) -> Result<Option<Box<dyn BulkLoad>>, StoreFailure> {
         Ok(None)
     }
+
+    /// A checkpoint is complete, with the view that the store gave for it.
+    fn checkpoint_completed(&mut self, _id: CheckpointId) {}
 }
 
 /// Entries on their way into a store as whole files.
@@ -101,6 +107,29 @@ pub trait StoreSnapshot: Send + fmt::Debug {
     ///
     /// [`StoreFailure`].
     fn scan(&self, from: &[u8], to: Option<&[u8]>, visit: Visit<'_>) -> Result<(), StoreFailure>;
+
+    /// The files that the view consists of, if snapshots may share them.
+    fn tables(&self) -> Option<StoreTables> {
+        None
+    }
+}
+
+/// Copies the tables of a snapshot below `scratch` and opens them; the view deletes the copies.
+pub(crate) fn open_tables(
+    source: &SnapshotSource,
+    scratch: &Path,
+) -> Result<Box<dyn StoreSnapshot>, StateError> {
+    #[cfg(feature = "rocksdb")]
+    {
+        let directory = fetch_tables(source.store.as_ref(), &source.handle, scratch)?;
+        Ok(self::rocksdb::view_of(directory))
+    }
+    #[cfg(not(feature = "rocksdb"))]
+    {
+        let _ = (source, scratch);
+        let what = "a checkpoint in RocksDB tables: enable the feature `rocksdb`";
+        Err(StateError::NotSupported { backend: "this build's", what })
+    }
 }
 
 /// For whom a store is opened, and what it may use.

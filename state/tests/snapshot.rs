@@ -12,8 +12,8 @@ use element::{
     encode_to_vec,
 };
 use slackwater_state::{
-    KeyedStateBackend, ListState, MapState, SnapshotError, SnapshotHandle, SnapshotReader,
-    SnapshotSource, StateError, TimerKind, TimerService, ValueState, WriteMode,
+    KeyedStateBackend, ListState, MapState, SnapshotError, SnapshotFile, SnapshotHandle,
+    SnapshotReader, SnapshotSource, StateError, TimerKind, TimerService, ValueState, WriteMode,
 };
 use support::{Kind, Subject, Where, all_groups, every_kind, groups_of, in_order, set_key};
 
@@ -100,6 +100,7 @@ fn a_snapshot_holds_the_moment_it_was_taken_while_processing_goes_on() {
     }
 }
 
+/// L4: with the cache off and of any size, and in memory.
 #[test]
 fn every_backend_writes_the_same_bytes() {
     let files: Vec<Vec<u8>> = every_kind()
@@ -167,6 +168,7 @@ fn snapshots_of_other_key_groups_are_not_even_opened() {
         checksum: 0,
         groups: groups_of(1, 2),
         entries: 0,
+        files: Vec::new(),
     };
     let mut backend = KeyedStateBackend::heap(groups_of(0, 2));
     let source = SnapshotSource { store: Arc::clone(&files), handle: missing };
@@ -317,6 +319,12 @@ fn a_handle_travels_as_a_record() {
         checksum: 8,
         groups: groups_of(2, 5),
         entries: 7,
+        files: vec![SnapshotFile {
+            name: "a/shared/b-1.sst".to_owned(),
+            table: "1.sst".to_owned(),
+            bytes: 5,
+            checksum: 4,
+        }],
     };
     assert_eq!(decode_exact::<SnapshotHandle>(&encode_to_vec(&handle)).unwrap(), handle);
     for cut in 0..encode_to_vec(&handle).len() {

@@ -7,4 +7,7 @@ mod inputs;
 mod kill;
 mod recovery;
 mod savepoints;
+mod schemas;
 mod support;
+#[cfg(feature = "rocksdb")]
+mod tables;

@@ -254,6 +254,12 @@ impl CheckpointCoordinator {
         decisions
     }
 
+    /// The id of the first checkpoint that is not yet triggered.
+    #[must_use]
+    pub fn next_id(&self) -> CheckpointId {
+        CheckpointId(self.next_id)
+    }
+
     /// The next id, for a checkpoint of this kind.
     pub fn next_barrier(&mut self, kind: BarrierKind) -> Barrier {
         let id = CheckpointId(self.next_id);

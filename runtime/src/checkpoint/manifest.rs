@@ -11,7 +11,8 @@ use state::SnapshotHandle;
 use super::OperatorState;
 
 const MAGIC: &[u8; 8] = b"SLKWCHKP";
-const VERSION: u32 = 1;
+/// 2: a handle of keyed state names the shared files.
+const VERSION: u32 = 2;
 
 /// What one operator's subtask stored.
 #[derive(Clone, Debug)]

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use element::{DirectoryStore, SpillStore, option_table};
+use state::{NonRestored, SnapshotHandle};
 
 use super::{Manifest, OperatorState};
 use crate::error::JobError;
@@ -21,7 +22,8 @@ pub struct RestorePoint {
 
 impl RestorePoint {
     /// Reads the checkpoint in the folder `path`, or the newest one in a folder of checkpoints. The
-    /// folder may have been moved: files are looked for beside the manifest.
+    /// folder may have been moved: files are looked for beside the manifest, and those that it shares
+    /// with earlier checkpoints in the folders beside its own.
     ///
     /// # Errors
     ///
@@ -36,22 +38,44 @@ impl RestorePoint {
         let bytes =
             std::fs::read(folder.join("manifest")).map_err(|error| failed(error.to_string()))?;
         let mut manifest = Manifest::decode(&bytes).map_err(failed)?;
-        for entry in &mut manifest.operators {
-            if let Some(handle) = &mut entry.state.keyed
-                && let Some((_, file)) = handle.name.rsplit_once('/')
-            {
-                handle.name = file.to_owned();
+        let folder = folder.canonicalize().map_err(|error| failed(error.to_string()))?;
+        let (root, own) = match (folder.parent(), folder.file_name().and_then(|name| name.to_str()))
+        {
+            (Some(parent), Some(name)) => (parent, format!("{name}/")),
+            _ => (&*folder, String::new()),
+        };
+        let written = format!("{}/", super::storage::folder_of(manifest.id));
+        for handle in manifest.operators.iter_mut().filter_map(|entry| entry.state.keyed.as_mut()) {
+            let file = handle.name.rsplit_once('/').map_or(&*handle.name, |(_, file)| file);
+            handle.name = format!("{own}{file}");
+            for file in &mut handle.files {
+                if let Some(rest) = file.name.strip_prefix(&written) {
+                    file.name = format!("{own}{rest}");
+                }
             }
         }
-        Ok(Self { manifest, store: Arc::new(DirectoryStore::new(folder)) })
+        Ok(Self { manifest, store: Arc::new(DirectoryStore::new(root)) })
     }
 
-    /// Refuses state that no operator of the plan claims, unless that is allowed.
+    /// Refuses state that no operator of the plan claims, and states that an operator has no more,
+    /// unless that is allowed; and states that do not fit what the program declares.
     ///
     /// # Errors
     ///
-    /// [`JobError::Restore`], which names the uids and the option.
+    /// [`JobError::Restore`], which names the uids or the state, and the option;
+    /// [`JobError::RestoreState`], which names operator, state, field, old and new type.
     pub fn check(&self, plan: &ExecutionPlan, allow_unclaimed: bool) -> Result<(), JobError> {
+        self.check_operators(plan, allow_unclaimed)?;
+        let removed = if allow_unclaimed { NonRestored::LeaveOut } else { NonRestored::Refuse };
+        super::declared::check(self, plan, removed)
+    }
+
+    /// What errors call it.
+    pub(super) fn name(&self) -> String {
+        format!("checkpoint {} of job `{}`", self.manifest.id, self.manifest.job)
+    }
+
+    fn check_operators(&self, plan: &ExecutionPlan, allow_unclaimed: bool) -> Result<(), JobError> {
         let known: BTreeSet<&str> = plan
             .vertices
             .iter()
@@ -71,7 +95,7 @@ impl RestorePoint {
         }
         let names: Vec<String> = unclaimed.iter().map(|uid| format!("`{uid}`")).collect();
         Err(JobError::Restore {
-            path: format!("checkpoint {} of job `{}`", self.manifest.id, self.manifest.job),
+            path: self.name(),
             reason: format!(
                 "no operator has the uid{} {}, whose state would be lost (option {} allows that)",
                 if names.len() == 1 { "" } else { "s" },
@@ -83,7 +107,7 @@ impl RestorePoint {
 }
 
 fn holds_state(state: &OperatorState) -> bool {
-    !state.items.is_empty() || state.keyed.as_ref().is_some_and(|handle| handle.entries > 0)
+    !state.items.is_empty() || state.keyed.as_ref().is_some_and(SnapshotHandle::holds_entries)
 }
 
 /// The folder of the newest whole checkpoint directly below `directory`, if there is one.

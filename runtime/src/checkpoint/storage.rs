@@ -1,5 +1,9 @@
 //! Where checkpoints rest: one directory a checkpoint, a manifest last.
+//!
+//! Files below a checkpoint's `shared/` may outlive it: later checkpoints name them
+//! ([`super::SharedFiles`]).
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use element::{CheckpointId, DirectoryStore, FileRole, SpillStore, StoreError};
@@ -58,12 +62,13 @@ pub trait CheckpointStorage: Send + Sync + std::fmt::Debug {
     /// [`StoreError`]; the checkpoint is then not there.
     fn complete(&self, manifest: &Manifest) -> Result<(), StoreError>;
 
-    /// Removes a checkpoint: manifest first.
+    /// Removes a checkpoint: manifest first. The files named in `kept` stay: other checkpoints name
+    /// them.
     ///
     /// # Errors
     ///
     /// [`StoreError`]; files may be left.
-    fn discard(&self, id: CheckpointId) -> Result<(), StoreError>;
+    fn discard(&self, id: CheckpointId, kept: &BTreeSet<String>) -> Result<(), StoreError>;
 }
 
 /// Checkpoints below one directory.
@@ -95,12 +100,12 @@ impl CheckpointStorage for DirectoryStorage {
         write_manifest(manifest, &*self.store, &format!("{}/", folder_of(manifest.id)))
     }
 
-    fn discard(&self, id: CheckpointId) -> Result<(), StoreError> {
+    fn discard(&self, id: CheckpointId, kept: &BTreeSet<String>) -> Result<(), StoreError> {
         let folder = format!("{}/", folder_of(id));
         let mut names = self.store.list(FileRole::Snapshot, &folder)?;
         // The manifest goes first: what has none is no checkpoint.
         names.sort_by_key(|name| !name.ends_with("/manifest"));
-        for name in names {
+        for name in names.into_iter().filter(|name| !kept.contains(name)) {
             match self.store.delete(FileRole::Snapshot, &name) {
                 Err(error) if !error.is_not_found() => return Err(error),
                 _ => {}

@@ -42,7 +42,7 @@ use super::task_manager::{TaskManagerHandle, TaskManagerMessage};
 use super::units::{Unit, units_of};
 use crate::checkpoint::{
     BacklogOrigin, CheckpointCoordinator, CheckpointSettings, CheckpointStorage, Participant,
-    RestorePoint,
+    RestorePoint, SharedFiles,
 };
 use crate::error::{JobError, TaskFailure};
 use crate::events::{FinishedOutput, TaskEvent, TaskId, TaskMail};
@@ -160,6 +160,7 @@ pub struct JobMaster {
     /// Tasks whose input has ended and whose last rows wait to be committed.
     awaiting: BTreeMap<TaskId, ends::Awaiting>,
     retained: Vec<CheckpointId>,
+    shared: SharedFiles,
     checkpoints: Vec<CompletedCheckpoint>,
     recovered: Vec<String>,
     giving_up: Option<JobError>,
@@ -219,6 +220,7 @@ impl JobMaster {
             suspending: None,
             awaiting: BTreeMap::new(),
             retained: Vec::new(),
+            shared: SharedFiles::default(),
             checkpoints: Vec::new(),
             recovered: Vec::new(),
             giving_up: None,

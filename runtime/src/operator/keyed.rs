@@ -85,6 +85,7 @@ where
         let mut parts = KeyedParts::open(context, side)?;
         function.place(context);
         function.open(&mut parts.backend).map_err(TaskError::user(&context.name))?;
+        parts.leave_out_removed(context)?;
         parts.rearm(context);
         let plan = BacklogPlan::of(context)?;
         let mut operator = Self {
@@ -412,7 +413,12 @@ where
                 }
                 self.work.push_back(Work::Forward(signal));
             }
-            other => self.work.push_back(Work::Forward(other)),
+            other => {
+                if let Signal::Complete(id) = other {
+                    self.parts.backend.checkpoint_completed(id);
+                }
+                self.work.push_back(Work::Forward(other));
+            }
         }
         self.start_work(out)
     }
@@ -444,7 +450,7 @@ where
             });
             None
         } else {
-            let snapshot = self.parts.snapshot(&self.context)?;
+            let snapshot = self.parts.snapshot(barrier, &self.context)?;
             Some(OperatorSnapshot { items: self.function.stored(), ..snapshot })
         };
         self.parts.side.signal(Signal::Stream(Control::Barrier(barrier)))?;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use element::{Key, KeyHash, Timestamp, option_table};
+use element::{Barrier, Key, KeyHash, Timestamp, option_table};
 use state::{KeyedStateBackend, Timer, TimerKind, TimerService, WriteMode};
 
 use super::side_output::SideOutputs;
@@ -100,6 +100,16 @@ impl<O: Send> KeyedParts<O> {
         })
     }
 
+    /// Stored states that the function has not bound, though it has bound others, are removed from the
+    /// program: the JobMaster has refused them unless they may be left out.
+    pub(crate) fn leave_out_removed(&mut self, context: &OperatorContext) -> Result<(), TaskError> {
+        let allowed = context.task.config.get(&option_table::ALLOW_NON_RESTORED_STATE)?;
+        if allowed && !self.backend.declared().is_empty() {
+            self.backend.leave_out_unclaimed();
+        }
+        Ok(())
+    }
+
     /// Asks the task to be called for restored processing-time timers.
     pub(crate) fn rearm(&mut self, context: &OperatorContext) {
         self.next_processing_timer = self.timers.next_time(state::TimerKind::ProcessingTime);
@@ -160,12 +170,19 @@ impl<O: Send> KeyedParts<O> {
         Ok(())
     }
 
-    /// A consistent copy of state, timers and watermark.
+    /// A consistent copy of state, timers and watermark: of a savepoint one that stands alone, of a
+    /// checkpoint one that may share files with those before it.
     pub(crate) fn snapshot(
         &mut self,
+        barrier: Barrier,
         context: &OperatorContext,
     ) -> Result<OperatorSnapshot, TaskError> {
-        let keyed = self.backend.snapshot(&self.timers).map_err(TaskError::state(&context.name))?;
+        let keyed = if barrier.kind.is_savepoint() {
+            self.backend.snapshot(&self.timers)
+        } else {
+            self.backend.incremental_snapshot(&self.timers, barrier.id)
+        };
+        let keyed = keyed.map_err(TaskError::state(&context.name))?;
         context.metrics.set_state(self.backend.counters());
         Ok(OperatorSnapshot {
             uid: context.uid.clone(),

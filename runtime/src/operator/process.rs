@@ -19,7 +19,10 @@ use super::keyed_context::KeyedContext;
 )]
 pub trait KeyedProcessFunction<K: Key, I, O>: Send + 'static {
     /// Called once before the first record; the place to `bind` states, so that one that cannot be
-    /// restored fails early.
+    /// restored fails before any task starts. Bind all states or none: where some are bound, a stored
+    /// state that is not counts as removed from the program, which a restore refuses.
+    ///
+    /// A restore calls it on a function of its own beforehand, to learn the states.
     ///
     /// # Errors
     ///

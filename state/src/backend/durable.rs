@@ -1,15 +1,16 @@
 //! Snapshots and restores of a backend, and the states that wait to be declared.
 
-use element::{KeyGroups, Timestamp};
+use std::path::PathBuf;
+
+use element::{CheckpointId, Timestamp};
 
 use super::KeyedStateBackend;
 use super::engine::Engine;
 use crate::snapshot::{
-    PendingBody, PendingSnapshot, RestoredSnapshot, SnapshotHeader, SnapshotReader, SnapshotSource,
-    StateHeader, open_all,
+    PendingBody, PendingSnapshot, RestoredSnapshot, Scratch, SnapshotHeader, SnapshotSource,
+    Source, StateHeader, open_all,
 };
 use crate::store::{BulkLoad, WriteBatch};
-use crate::store_key::StoreKey;
 use crate::timers::TimerService;
 use crate::{StateError, TtlClock};
 
@@ -25,6 +26,38 @@ impl KeyedStateBackend {
     ///
     /// [`StateError::NotSupported`] for one-key state and within sorted input; [`StateError::Store`].
     pub fn snapshot(&mut self, timers: &TimerService) -> Result<PendingSnapshot, StateError> {
+        self.take_snapshot(timers, None)
+    }
+
+    /// As [`snapshot`](Self::snapshot), for the checkpoint `id`: a store whose tables never change
+    /// writes those that no checkpoint has which it was told is [complete](Self::checkpoint_completed).
+    /// Any other store, and memory, write everything.
+    ///
+    /// # Errors
+    ///
+    /// As [`snapshot`](Self::snapshot).
+    pub fn incremental_snapshot(
+        &mut self,
+        timers: &TimerService,
+        id: CheckpointId,
+    ) -> Result<PendingSnapshot, StateError> {
+        self.take_snapshot(timers, Some(id))
+    }
+
+    /// A checkpoint is complete: whoever keeps it keeps its tables while a later one names them.
+    pub fn checkpoint_completed(&mut self, id: CheckpointId) {
+        if let Engine::Cached(engine) = &mut self.engine
+            && let Some(store) = &mut engine.link.store
+        {
+            store.checkpoint_completed(id);
+        }
+    }
+
+    fn take_snapshot(
+        &mut self,
+        timers: &TimerService,
+        shared_by: Option<CheckpointId>,
+    ) -> Result<PendingSnapshot, StateError> {
         let now = (self.now(TtlClock::ProcessingTime), self.watermark);
         let header = self.snapshot_header();
         let body = match &mut self.engine {
@@ -35,7 +68,7 @@ impl KeyedStateBackend {
             },
             Engine::Cached(engine) => PendingBody::Store(engine.snapshot(&mut self.slots)?),
         };
-        Ok(PendingSnapshot { header, timers: timers.entries(), body, now })
+        Ok(PendingSnapshot { header, timers: timers.entries(), body, shared_by, now })
     }
 
     fn snapshot_header(&self) -> SnapshotHeader {
@@ -64,13 +97,14 @@ impl KeyedStateBackend {
         timers: &mut TimerService,
         sources: &[SnapshotSource],
     ) -> Result<RestoredSnapshot, StateError> {
-        let readers = open_all(sources, self.groups, &self.operator)?;
+        let scratch = Scratch(self.scratch());
+        let readers = open_all(sources, self.groups, &self.operator, &scratch.0)?;
         let mut report =
             RestoredSnapshot { watermark: Timestamp::MIN, entries: 0, states: Vec::new() };
-        for reader in &readers {
+        for Source { reader, .. } in &readers {
             self.restored.announce(reader.header(), reader.name())?;
         }
-        let watermarks = readers.iter().map(|reader| reader.header().watermark);
+        let watermarks = readers.iter().map(|source| source.reader.header().watermark);
         report.watermark = watermarks.min().unwrap_or(Timestamp::MIN);
         report.states = self.restored.headers().map(|state| state.descriptor.clone()).collect();
         self.watermark = self.watermark.max(report.watermark);
@@ -88,20 +122,27 @@ impl KeyedStateBackend {
         Ok(report)
     }
 
-    /// Forgets restored states that no handle has declared: the program has them no more.
+    /// Leaves restored states that no handle has declared out of all further snapshots: the program
+    /// has them no more.
     pub fn leave_out_unclaimed(&mut self) {
-        self.restored.clear();
+        self.restored.leave_out();
+    }
+
+    /// Where this backend may put copies of tables.
+    fn scratch(&self) -> PathBuf {
+        let own = || format!("slackwater-restore-{}-{}", std::process::id(), self.id);
+        self.scratch.clone().unwrap_or_else(|| std::env::temp_dir().join(own()))
     }
 
     fn restore_heap(
         &mut self,
         timers: &mut TimerService,
-        readers: &[SnapshotReader],
+        readers: &[Source],
     ) -> Result<u64, StateError> {
         let mut entries = 0;
         let restored = &mut self.restored;
         for reader in readers {
-            for_each_own(reader, self.groups, &mut |parts, key, value| {
+            reader.for_each_of(self.groups, &mut |parts, key, value| {
                 entries += 1;
                 if !timers.restore(&parts) {
                     restored.keep(parts.state, key, value);
@@ -115,7 +156,7 @@ impl KeyedStateBackend {
     fn restore_store(
         &mut self,
         timers: &mut TimerService,
-        readers: &[SnapshotReader],
+        readers: &[Source],
     ) -> Result<u64, StateError> {
         let not_supported =
             StateError::NotSupported { backend: "one-key", what: "restoring a snapshot" };
@@ -124,7 +165,7 @@ impl KeyedStateBackend {
         let mut load = store.bulk_load()?;
         let (mut entries, mut batch) = (0, WriteBatch::new());
         for reader in readers {
-            for_each_own(reader, self.groups, &mut |parts, key, value| {
+            reader.for_each_of(self.groups, &mut |parts, key, value| {
                 entries += 1;
                 if !timers.restore(&parts) {
                     batch.put(key, value);
@@ -147,20 +188,4 @@ impl KeyedStateBackend {
         }
         Ok(entries)
     }
-}
-
-/// Takes an entry: its key taken apart, its key, its value.
-type VisitEntry<'a> = &'a mut dyn FnMut(StoreKey<'_>, &[u8], &[u8]) -> Result<(), StateError>;
-
-/// Visits the entries of a snapshot whose keys belong to `groups`.
-fn for_each_own(
-    reader: &SnapshotReader,
-    groups: KeyGroups,
-    visit: VisitEntry<'_>,
-) -> Result<(), StateError> {
-    let Some(hashes) = groups.hash_range() else { return Ok(()) };
-    reader.scan(&hashes, &mut |key, value| match StoreKey::parse(key) {
-        Some(parts) => visit(parts, key, value),
-        None => Err(reader.damaged("entry", 0).into()),
-    })
 }

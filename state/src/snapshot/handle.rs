@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::SnapshotFile;
 use element::{
     CodecError, KeyGroups, MaxParallelism, Record, Schema, SchemaError, SpillStore, Value,
 };
@@ -17,8 +18,10 @@ pub struct SnapshotHandle {
     pub checksum: u32,
     /// The key groups whose entries it holds.
     pub groups: KeyGroups,
-    /// The number of entries, timers included.
+    /// The number of entries in the file, timers included.
     pub entries: u64,
+    /// The files of a store in which the rest of the entries lie; none for a full snapshot.
+    pub files: Vec<SnapshotFile>,
 }
 
 /// A snapshot to restore from, and the store it lies in.
@@ -30,12 +33,30 @@ pub struct SnapshotSource {
     pub handle: SnapshotHandle,
 }
 
-type Parts = (String, u64, u32, (u32, u32, u32), u64);
+type Parts = (String, u64, u32, (u32, u32, u32), u64, Vec<SnapshotFile>);
 
 impl SnapshotHandle {
-    fn from_parts((name, bytes, checksum, groups, entries): Parts) -> Option<Self> {
+    fn from_parts((name, bytes, checksum, groups, entries, files): Parts) -> Option<Self> {
         let groups = groups_from(groups)?;
-        Some(Self { name, bytes, checksum, groups, entries })
+        Some(Self { name, bytes, checksum, groups, entries, files })
+    }
+
+    /// Whether it may hold state or timers.
+    #[must_use]
+    pub fn holds_entries(&self) -> bool {
+        self.entries > 0 || self.shared_files().next().is_some()
+    }
+
+    /// The files that other snapshots may name too.
+    pub fn shared_files(&self) -> impl Iterator<Item = &SnapshotFile> {
+        self.files.iter().filter(|file| file.is_shared())
+    }
+
+    /// Bytes that were written for this snapshot: without what an earlier one had written.
+    #[must_use]
+    pub fn written_bytes(&self) -> u64 {
+        let own = self.files.iter().filter(|file| file.is_written_by(&self.name));
+        self.bytes + own.map(|file| file.bytes).sum::<u64>()
     }
 }
 
@@ -55,6 +76,7 @@ impl Record for SnapshotHandle {
         self.checksum.encode(out);
         groups_parts(self.groups).encode(out);
         self.entries.encode(out);
+        self.files.encode(out);
     }
 
     fn decode(input: &mut &[u8]) -> Result<Self, CodecError> {

@@ -5,10 +5,12 @@
 
 use std::ops::ControlFlow;
 
-use element::{KeyHash, SpillStore, Timestamp};
+use element::{CheckpointId, KeyHash, SpillStore, Timestamp};
 
 use super::writer::SnapshotWriter;
-use super::{SnapshotError, SnapshotHandle, SnapshotHeader};
+use super::{
+    MAGIC, SnapshotError, SnapshotHandle, SnapshotHeader, StoreTables, TABLES_MAGIC, tables,
+};
 use crate::cell::Cell;
 use crate::handle::StateKind;
 use crate::heap::{Cut, SharedShard};
@@ -24,6 +26,8 @@ pub struct PendingSnapshot {
     /// Timers, by store key.
     pub(crate) timers: WriteBatch,
     pub(crate) body: Body,
+    /// The checkpoint whose tables later ones may name; none for a snapshot that stands alone.
+    pub(crate) shared_by: Option<CheckpointId>,
     /// Processing time and watermark at the snapshot: what has expired by then is left out.
     pub(crate) now: (Timestamp, Timestamp),
 }
@@ -80,16 +84,22 @@ impl PendingSnapshot {
         &self.header
     }
 
-    /// Writes the snapshot: under a temporary name, then durable, then under `name`.
+    /// Writes the snapshot: under a temporary name, then durable, then under `name`. Of a store's
+    /// tables, where they are shared, only those that no completed checkpoint has.
     ///
     /// # Errors
     ///
     /// [`StateError::Snapshot`] or [`StateError::Store`]; nothing is left under `name`, and what was
     /// written under the temporary name is deleted as far as the store lets it.
     pub fn write(self, store: &dyn SpillStore, name: &str) -> Result<SnapshotHandle, StateError> {
-        let Self { header, timers, body, now } = self;
+        let Self { header, timers, body, shared_by, now } = self;
+        if let (Body::Store(view), Some(id)) = (&body, shared_by)
+            && let Some(tables) = view.tables()
+        {
+            return write_tables(store, name, id, &tables, &header, &timers);
+        }
         let filter = Filter { header: &header, now };
-        let mut writer = SnapshotWriter::create(store, name, &header)?;
+        let mut writer = SnapshotWriter::create(store, name, MAGIC, &header)?;
         let written = match body {
             Body::Heap { cut, slots, unclaimed } => {
                 write_heap(&mut writer, &filter, cut, slots, &unclaimed, &timers)
@@ -103,6 +113,32 @@ impl PendingSnapshot {
                 writer.discard();
                 Err(error)
             }
+        }
+    }
+}
+
+/// Tables first: the file that stands for the snapshot is the last to get its name.
+fn write_tables(
+    store: &dyn SpillStore,
+    name: &str,
+    id: CheckpointId,
+    view: &StoreTables,
+    header: &SnapshotHeader,
+    timers: &WriteBatch,
+) -> Result<SnapshotHandle, StateError> {
+    let files = view.write(store, name, id)?;
+    let written =
+        SnapshotWriter::create(store, name, TABLES_MAGIC, header).and_then(|mut writer| {
+            for (timer, value) in timers.iter() {
+                writer.push(timer, value.unwrap_or_default())?;
+            }
+            writer.finish()
+        });
+    match written {
+        Ok(handle) => Ok(SnapshotHandle { files, ..handle }),
+        Err(error) => {
+            tables::discard(store, name, &files);
+            Err(error.into())
         }
     }
 }

@@ -8,7 +8,9 @@ use std::ops::RangeInclusive;
 use element::{FileRole, KeyHash, SpillStore, StoreReader};
 
 use super::writer::failed;
-use super::{END_MAGIC, FOOTER, MAGIC, SnapshotError, SnapshotHandle, SnapshotHeader, VERSION};
+use super::{
+    END_MAGIC, FOOTER, MAGIC, SnapshotError, SnapshotHandle, SnapshotHeader, TABLES_MAGIC, VERSION,
+};
 use crate::store_key::{StoreKey, hash_of, take_varint};
 use crate::{StateDescriptor, TimerKind};
 
@@ -52,9 +54,29 @@ impl SnapshotReader {
     ///
     /// # Errors
     ///
-    /// [`SnapshotError`], also if the file is not the one the handle was made for.
+    /// [`SnapshotError`], also if the file is not the one the handle was made for, or if the state
+    /// lies in tables of a store.
     pub fn open(store: &dyn SpillStore, handle: &SnapshotHandle) -> Result<Self, SnapshotError> {
-        let reader = Self::open_file(store, &handle.name, Some(handle.bytes))?;
+        if handle.files.is_empty() {
+            return Self::open_own(store, handle, MAGIC);
+        }
+        Err(SnapshotError::InTables { name: handle.name.clone() })
+    }
+
+    /// Opens the file of a handle whose state lies in tables: its header and timers.
+    pub(crate) fn open_beside_tables(
+        store: &dyn SpillStore,
+        handle: &SnapshotHandle,
+    ) -> Result<Self, SnapshotError> {
+        Self::open_own(store, handle, TABLES_MAGIC)
+    }
+
+    fn open_own(
+        store: &dyn SpillStore,
+        handle: &SnapshotHandle,
+        magic: [u8; 8],
+    ) -> Result<Self, SnapshotError> {
+        let reader = Self::open_file(store, &handle.name, magic, Some(handle.bytes))?;
         if reader.checksum != handle.checksum {
             return Err(SnapshotError::Swapped {
                 name: reader.name,
@@ -74,12 +96,13 @@ impl SnapshotReader {
     ///
     /// [`SnapshotError`].
     pub fn open_named(store: &dyn SpillStore, name: &str) -> Result<Self, SnapshotError> {
-        Self::open_file(store, name, None)
+        Self::open_file(store, name, MAGIC, None)
     }
 
     fn open_file(
         store: &dyn SpillStore,
         name: &str,
+        magic: [u8; 8],
         expected: Option<u64>,
     ) -> Result<Self, SnapshotError> {
         let file = store.open(FileRole::Snapshot, name).map_err(|source| failed(name, source))?;
@@ -88,7 +111,7 @@ impl SnapshotReader {
             return Err(SnapshotError::Length { name: name.to_owned(), found: len, expected });
         }
         let input = Input { name, file: file.as_ref(), len };
-        let header = input.header()?;
+        let header = input.header(magic)?;
         let footer_at = len.checked_sub(FOOTER).ok_or_else(|| input.foreign())?;
         let footer = input.read(footer_at, FOOTER as usize)?;
         let footer = Footer::parse(&footer).ok_or_else(|| input.damaged("footer", footer_at))?;
@@ -106,6 +129,7 @@ impl SnapshotReader {
             checksum: self.checksum,
             groups: self.header.groups,
             entries: self.entries,
+            files: Vec::new(),
         }
     }
 
@@ -251,9 +275,19 @@ impl Input<'_> {
         }
     }
 
-    fn header(&self) -> Result<SnapshotHeader, SnapshotError> {
-        if self.len < 16 + FOOTER || self.read(0, 8)? != MAGIC {
+    fn header(&self, magic: [u8; 8]) -> Result<SnapshotHeader, SnapshotError> {
+        if self.len < 16 + FOOTER {
             return Err(self.foreign());
+        }
+        let found = self.read(0, 8)?;
+        if found != magic {
+            let in_tables = found == TABLES_MAGIC;
+            let name = || self.name.to_owned();
+            return Err(if in_tables {
+                SnapshotError::InTables { name: name() }
+            } else {
+                self.foreign()
+            });
         }
         let found = self.read_u32(8)?;
         if found != VERSION {

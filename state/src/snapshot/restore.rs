@@ -6,15 +6,16 @@
 //! and field by field, by name, as the new type.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
 
-use element::{SpillStore, Timestamp};
+use element::{KeyGroups, Timestamp};
 
 use super::{SnapshotError, SnapshotHeader, SnapshotReader, SnapshotSource, StateHeader};
 use crate::StateError;
 use crate::handle::StateDescriptor;
-use crate::store::WriteBatch;
-use crate::store_key::StateId;
+use crate::store::{self, StoreSnapshot, WriteBatch};
+use crate::store_key::{StateId, StoreKey};
 
 /// What a restore has found.
 #[derive(Clone, Debug, PartialEq)]
@@ -61,6 +62,19 @@ pub fn check_restorable(
     Ok(())
 }
 
+/// As [`check_restorable`], for a snapshot of which only the header is read.
+///
+/// # Errors
+///
+/// As [`check_restorable`]; [`StateError::Snapshot`] if the file is missing, damaged or foreign.
+pub fn check_source(
+    source: &SnapshotSource,
+    declared: &[StateDescriptor],
+    others: NonRestored,
+) -> Result<(), StateError> {
+    check_restorable(open_file(source)?.header(), declared, others)
+}
+
 /// Whether what was written can be read as what is declared.
 fn check_state(written: &StateDescriptor, declared: &StateDescriptor) -> Result<(), StateError> {
     if written.kind != declared.kind {
@@ -88,6 +102,9 @@ pub(crate) struct Restored {
 #[derive(Debug, Default)]
 pub(crate) struct RestoredStates {
     states: BTreeMap<StateId, Restored>,
+    /// Whether they are in no further snapshot. A store still holds their entries, by the old schema:
+    /// one that is declared after all is read by it.
+    left_out: bool,
     /// The file that each was seen in first.
     seen_in: BTreeMap<StateId, String>,
 }
@@ -105,8 +122,9 @@ impl RestoredStates {
         Ok(self.states.remove(&id))
     }
 
+    /// What they are, without those that are left out.
     pub(crate) fn headers(&self) -> impl Iterator<Item = &StateHeader> {
-        self.states.values().map(|state| &state.header)
+        self.states.values().filter(|_| !self.left_out).map(|state| &state.header)
     }
 
     /// Adds an entry; false if its state was not announced by a header.
@@ -123,8 +141,10 @@ impl RestoredStates {
         all
     }
 
-    pub(crate) fn clear(&mut self) {
-        self.states.clear();
+    /// Drops the entries in memory, and leaves all that is not declared out of snapshots.
+    pub(crate) fn leave_out(&mut self) {
+        self.left_out = true;
+        self.states.values_mut().for_each(|state| state.entries.clear());
     }
 
     /// Announces the states of a snapshot.
@@ -150,12 +170,72 @@ impl RestoredStates {
     }
 }
 
-/// Opens the snapshots that overlap, the lowest key groups first.
+/// The directory of a restore's copies. Made only for tables, and deleted when it is empty again: each
+/// view deletes its own.
+#[derive(Debug)]
+pub(crate) struct Scratch(pub(crate) PathBuf);
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // It is mostly not there.
+        let _ = std::fs::remove_dir(&self.0);
+    }
+}
+
+/// A snapshot that is open, with the view of its tables if it has any.
+pub(crate) struct Source {
+    pub(crate) reader: SnapshotReader,
+    tables: Option<Box<dyn StoreSnapshot>>,
+}
+
+/// Takes an entry: its key taken apart, its key, its value.
+pub(crate) type VisitEntry<'a> =
+    &'a mut dyn FnMut(StoreKey<'_>, &[u8], &[u8]) -> Result<(), StateError>;
+
+impl Source {
+    /// Visits the entries whose keys belong to `groups`: those of the file, then those of the tables,
+    /// each in order.
+    pub(crate) fn for_each_of(
+        &self,
+        groups: KeyGroups,
+        visit: VisitEntry<'_>,
+    ) -> Result<(), StateError> {
+        let Some(hashes) = groups.hash_range() else { return Ok(()) };
+        let reader = &self.reader;
+        let mut visit = |key: &[u8], value: &[u8]| match StoreKey::parse(key) {
+            Some(parts) => visit(parts, key, value),
+            None => Err(reader.damaged("entry", 0).into()),
+        };
+        reader.scan(&hashes, &mut visit)?;
+        let Some(tables) = &self.tables else { return Ok(()) };
+        let from = hashes.start().to_be_bytes();
+        let to = hashes.end().checked_add(1).map(u64::to_be_bytes);
+        let mut failure = None;
+        tables.scan(&from, to.as_ref().map(<[u8; 8]>::as_slice), &mut |key, value| {
+            // A store may hold entries of states that had been left out by then.
+            let is_known = |key: StoreKey<'_>| reader.header().state(key.state).is_some();
+            if StoreKey::parse(key).is_some_and(|key| !is_known(key)) {
+                return ControlFlow::Continue(());
+            }
+            match visit(key, value) {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(error) => {
+                    failure = Some(error);
+                    ControlFlow::Break(())
+                }
+            }
+        })?;
+        failure.map_or(Ok(()), Err)
+    }
+}
+
+/// Opens the snapshots that overlap, the lowest key groups first. Tables are copied below `scratch`.
 pub(crate) fn open_all(
     sources: &[SnapshotSource],
-    groups: element::KeyGroups,
+    groups: KeyGroups,
     operator: &str,
-) -> Result<Vec<SnapshotReader>, SnapshotError> {
+    scratch: &Path,
+) -> Result<Vec<Source>, StateError> {
     let overlaps = |source: &&SnapshotSource| {
         let (theirs, ours) = (source.handle.groups.hash_range(), groups.hash_range());
         matches!((theirs, ours), (Some(theirs), Some(ours))
@@ -163,22 +243,33 @@ pub(crate) fn open_all(
     };
     let mut chosen: Vec<&SnapshotSource> = sources.iter().filter(overlaps).collect();
     chosen.sort_by_key(|source| source.handle.groups.hash_range().map(|range| *range.start()));
-    chosen.into_iter().map(|source| open(&source.store, source, operator)).collect()
+    chosen.into_iter().map(|source| open(source, operator, scratch)).collect()
 }
 
-fn open(
-    store: &Arc<dyn SpillStore>,
-    source: &SnapshotSource,
-    operator: &str,
-) -> Result<SnapshotReader, SnapshotError> {
-    let reader = SnapshotReader::open(store.as_ref(), &source.handle)?;
+fn open(source: &SnapshotSource, operator: &str, scratch: &Path) -> Result<Source, StateError> {
+    let reader = open_file(source)?;
     let found = &reader.header().operator;
-    if found == operator {
-        return Ok(reader);
+    if found != operator {
+        return Err(SnapshotError::OtherOperator {
+            name: source.handle.name.clone(),
+            found: found.clone(),
+            expected: operator.to_owned(),
+        }
+        .into());
     }
-    Err(SnapshotError::OtherOperator {
-        name: source.handle.name.clone(),
-        found: found.clone(),
-        expected: operator.to_owned(),
-    })
+    let tables = match source.handle.files.is_empty() {
+        true => None,
+        false => Some(store::open_tables(source, scratch)?),
+    };
+    Ok(Source { reader, tables })
+}
+
+/// Opens the file that stands for a snapshot, wherever its state lies.
+pub(crate) fn open_file(source: &SnapshotSource) -> Result<SnapshotReader, SnapshotError> {
+    let (store, handle) = (source.store.as_ref(), &source.handle);
+    if handle.files.is_empty() {
+        SnapshotReader::open(store, handle)
+    } else {
+        SnapshotReader::open_beside_tables(store, handle)
+    }
 }

@@ -5,7 +5,7 @@
 
 use element::{FileRole, KeyGroups, SpillStore, StoreError, StoreWriter};
 
-use super::{END_MAGIC, MAGIC, SnapshotError, SnapshotHandle, SnapshotHeader, VERSION};
+use super::{END_MAGIC, SnapshotError, SnapshotHandle, SnapshotHeader, VERSION};
 use crate::store_key::{hash_of, push_varint};
 
 /// Bytes of a block, about.
@@ -28,6 +28,7 @@ impl<'a> SnapshotWriter<'a> {
     pub(crate) fn create(
         store: &'a dyn SpillStore,
         name: &'a str,
+        magic: [u8; 8],
         header: &SnapshotHeader,
     ) -> Result<Self, SnapshotError> {
         let file = store
@@ -47,7 +48,7 @@ impl<'a> SnapshotWriter<'a> {
         };
         let mut bytes = Vec::new();
         header.encode(&mut bytes);
-        let mut head = MAGIC.to_vec();
+        let mut head = magic.to_vec();
         head.extend_from_slice(&VERSION.to_le_bytes());
         head.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
         head.extend_from_slice(&bytes);
@@ -94,6 +95,7 @@ impl<'a> SnapshotWriter<'a> {
             checksum,
             groups: self.groups,
             entries: self.entries,
+            files: Vec::new(),
         })
     }
 
@@ -139,7 +141,7 @@ impl<'a> SnapshotWriter<'a> {
 }
 
 /// The name of a file that is not complete.
-fn part_name(name: &str) -> String {
+pub(super) fn part_name(name: &str) -> String {
     format!("{name}.part")
 }
 

@@ -3,7 +3,8 @@
 //! One database and one ordered space per operator and subtask. Tuned for state: a block cache of the
 //! size asked, bloom filters of 10 bits, lz4, index and filter blocks in the cache and pinned at the
 //! first level, no write-ahead log, for what must survive is in snapshots. A view is a checkpoint of
-//! hard links, opened read-only; a bulk load is table files, ingested whole.
+//! hard links, opened read-only, whose tables later views share; a bulk load is table files, ingested
+//! whole.
 
 use std::fmt;
 use std::ops::ControlFlow;
@@ -11,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use element::CheckpointId;
 use rocksdb::checkpoint::Checkpoint;
 use rocksdb::{
     BlockBasedOptions, Cache, DB, DBCompressionType, DBRawIterator, IngestExternalFileOptions,
@@ -20,6 +22,7 @@ use rocksdb::{
 use super::background::{BackgroundLoad, Batches};
 use super::{BulkLoad, ByteStore, StoreContext, StoreSnapshot, Visit, WriteBatch};
 use crate::StoreFailure;
+use crate::snapshot::{KeptTables, StoreTables};
 
 /// Bytes of one table file of a bulk load, about.
 const TABLE_BYTES: u64 = 64 << 20;
@@ -30,6 +33,8 @@ pub struct RocksByteStore {
     directory: PathBuf,
     /// Numbers checkpoints and bulk loads apart.
     next: Arc<AtomicU64>,
+    /// Which tables lie in checkpoints already.
+    kept: KeptTables,
 }
 
 impl RocksByteStore {
@@ -57,6 +62,7 @@ impl RocksByteStore {
             database: Arc::new(database),
             directory: directory.to_owned(),
             next: Arc::default(),
+            kept: KeptTables::default(),
         })
     }
 
@@ -135,7 +141,11 @@ impl ByteStore for RocksByteStore {
         Checkpoint::new(&self.database)
             .and_then(|checkpoint| checkpoint.create_checkpoint(&directory))
             .map_err(failed("snapshot"))?;
-        Ok(Box::new(RocksDbSnapshot { directory }))
+        Ok(Box::new(RocksDbSnapshot { directory, kept: self.kept.clone() }))
+    }
+
+    fn checkpoint_completed(&mut self, id: CheckpointId) {
+        self.kept.completed(id);
     }
 
     fn bulk_load(&mut self) -> Result<Option<Box<dyn BulkLoad>>, StoreFailure> {
@@ -203,6 +213,12 @@ impl fmt::Debug for RocksByteStore {
 #[derive(Debug)]
 struct RocksDbSnapshot {
     directory: PathBuf,
+    kept: KeptTables,
+}
+
+/// The view of a directory with copies of a view's files, which it deletes.
+pub(super) fn view_of(directory: PathBuf) -> Box<dyn StoreSnapshot> {
+    Box::new(RocksDbSnapshot { directory, kept: KeptTables::default() })
 }
 
 impl StoreSnapshot for RocksDbSnapshot {
@@ -210,6 +226,10 @@ impl StoreSnapshot for RocksDbSnapshot {
         let database = DB::open_for_read_only(&table_options(), &self.directory, false)
             .map_err(failed("open"))?;
         visit_all(&database, from, to, visit)
+    }
+
+    fn tables(&self) -> Option<StoreTables> {
+        Some(StoreTables { directory: self.directory.clone(), kept: self.kept.clone() })
     }
 }
 

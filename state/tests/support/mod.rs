@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use element::{
-    KeyGroups, KeyHash, MaxParallelism, MemoryStore, SpillStore, SubtaskIndex, hash_key_bytes,
-    key_bytes,
+    CheckpointId, KeyGroups, KeyHash, MaxParallelism, MemoryStore, SpillStore, SubtaskIndex,
+    hash_key_bytes, key_bytes,
 };
 use slackwater_state::{
     ByteStore, FjallByteStore, KeyedStateBackend, MemoryByteStore, SnapshotSource, TimerService,
@@ -51,21 +51,32 @@ pub struct Subject {
     directory: Option<TempDir>,
 }
 
+/// One of each store, with a block cache of this many bytes.
+pub fn stores_with(cache_bytes: u64) -> Vec<(Box<dyn ByteStore>, Option<TempDir>)> {
+    every_store().into_iter().map(|kind| store_with(kind.0, cache_bytes)).collect()
+}
+
 pub fn store(at: Where) -> (Box<dyn ByteStore>, Option<TempDir>) {
+    store_with(at, 8 << 20)
+}
+
+fn store_with(at: Where, cache_bytes: u64) -> (Box<dyn ByteStore>, Option<TempDir>) {
     match at {
         Where::Heap => unreachable!("the heap has no store"),
         Where::Memory => (Box::new(MemoryByteStore::new()), None),
         Where::Fjall => {
             let directory = tempfile::tempdir().unwrap();
-            let store = FjallByteStore::open(&directory.path().join("store"), 8 << 20).unwrap();
+            let store = FjallByteStore::open(&directory.path().join("store"), cache_bytes).unwrap();
             (Box::new(store), Some(directory))
         }
         #[cfg(feature = "rocksdb")]
         Where::RocksDb => {
             let directory = tempfile::tempdir().unwrap();
-            let store =
-                slackwater_state::RocksByteStore::open(&directory.path().join("store"), 8 << 20)
-                    .unwrap();
+            let store = slackwater_state::RocksByteStore::open(
+                &directory.path().join("store"),
+                cache_bytes,
+            )
+            .unwrap();
             (Box::new(store), Some(directory))
         }
     }
@@ -90,11 +101,12 @@ impl Kind {
 }
 
 impl Subject {
-    /// Writes a snapshot of everything and reads it into a new backend.
+    /// Writes a checkpoint of everything, in tables where the store has some, and reads it into a new
+    /// backend.
     pub fn moved_to(&mut self, kind: Kind) -> Subject {
         let files: Arc<dyn SpillStore> = Arc::new(MemoryStore::new());
-        let handle =
-            self.backend.snapshot(&self.timers).unwrap().write(files.as_ref(), "moved").unwrap();
+        let pending = self.backend.incremental_snapshot(&self.timers, CheckpointId(1)).unwrap();
+        let handle = pending.write(files.as_ref(), "chk-1/moved").unwrap();
         let mut next = kind.open();
         let sources = [SnapshotSource { store: files, handle }];
         next.backend.restore(&mut next.timers, &sources).unwrap();

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crossbeam_channel::Sender;
-use element::{Barrier, BarrierKind, CheckpointId, SubtaskIndex, VertexId, option_table};
+use element::{Barrier, BarrierKind, CheckpointId, FileRole, SubtaskIndex, VertexId, option_table};
 use graph::{Exchange, InputTreatment, ResolvedMode};
+use state::SnapshotHandle;
 
 use super::{CompletedCheckpoint, JobMaster, SavepointRequest, UnitState};
 use crate::checkpoint::{Decision, Manifest, OperatorEntry, Participant, RestorePoint};
@@ -213,6 +214,7 @@ impl JobMaster {
         self.checkpoints.push(CompletedCheckpoint { id: barrier.id, took, bytes });
         self.request.progress.checkpoint_completed();
         let store = self.request.storage.store();
+        self.shared.keep(&manifest);
         self.latest = Some(RestorePoint { manifest, store });
         self.retain(barrier.id);
         for task in self.running_tasks() {
@@ -228,12 +230,27 @@ impl JobMaster {
         let keep = self.request.config.get(option).unwrap_or(1).max(1) as usize;
         while self.retained.len() > keep {
             let oldest = self.retained.remove(0);
+            self.shared.release(oldest, self.coordinator.next_id());
             self.discard(oldest);
+        }
+        let due = self.shared.take_due(id);
+        self.delete_shared(due);
+    }
+
+    fn delete_shared(&self, names: BTreeSet<String>) {
+        let store = self.request.storage.store();
+        for name in names {
+            match store.delete(FileRole::Snapshot, &name) {
+                Err(error) if !error.is_not_found() => {
+                    tracing::warn!(%error, "a shared file could not be removed");
+                }
+                _ => {}
+            }
         }
     }
 
     pub(super) fn discard(&self, id: CheckpointId) {
-        if let Err(error) = self.request.storage.discard(id) {
+        if let Err(error) = self.request.storage.discard(id, &self.shared.in_use()) {
             tracing::warn!(checkpoint = %id, %error, "a checkpoint could not be removed");
         }
     }
@@ -249,12 +266,15 @@ impl JobMaster {
         };
         if ended {
             for id in std::mem::take(&mut self.retained) {
+                self.shared.release(id, id);
                 self.discard(id);
             }
         }
+        let doomed = self.shared.take_doomed();
+        self.delete_shared(doomed);
     }
 }
 
 fn bytes_of(entry: &OperatorEntry) -> u64 {
-    entry.state.keyed.as_ref().map_or(0, |handle| handle.bytes)
+    entry.state.keyed.as_ref().map_or(0, SnapshotHandle::written_bytes)
 }
