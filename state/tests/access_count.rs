@@ -194,6 +194,7 @@ fn the_cache_has_one_key_in_backlog_and_the_users_size_otherwise() {
     }
 }
 
+/// L1: off is off.
 #[test]
 fn without_a_cache_every_access_goes_to_the_store() {
     let mut subject = Kind(Where::Memory, 0).open();
@@ -207,6 +208,7 @@ fn without_a_cache_every_access_goes_to_the_store() {
     assert_eq!((counts.store_reads, counts.store_writes, counts.hits), (4, 3, 0));
 }
 
+/// L2.
 #[test]
 fn the_cache_writes_only_what_changed_and_drops_the_least_recently_used() {
     let mut subject = Kind(Where::Memory, 2).open();
@@ -229,6 +231,7 @@ fn the_cache_writes_only_what_changed_and_drops_the_least_recently_used() {
     assert_eq!(get(2), (Some(2), 2, 4, 2), "2 is read again");
 }
 
+/// L6.
 #[test]
 fn a_value_handed_out_and_changed_stays_out_of_the_store_until_it_is_set() {
     let mut subject = Kind(Where::Memory, 4).open();

@@ -220,6 +220,7 @@ fn run(kind: Kind, seed: u64) {
     check_all(&mut subject, &models);
 }
 
+/// L3: with the cache off, of one key, small and large, and in memory.
 #[test]
 fn every_backend_holds_what_plain_maps_hold() {
     for kind in every_kind() {

@@ -4,9 +4,12 @@
 
 mod support;
 
+use std::sync::{Arc, Mutex};
+
 use element::{KeyHash, hash_key_bytes, key_bytes};
 use slackwater_state::{
-    FjallByteStore, KeyedStateBackend, ListState, MapState, ReducingState, ValueState, WriteMode,
+    ByteStore, FjallByteStore, KeyedStateBackend, ListState, MapState, MemoryByteStore,
+    ReducingState, StoreFailure, StoreSnapshot, ValueState, Visit, WriteBatch, WriteMode,
 };
 use support::{Kind, Where, all_groups, every_kind, every_store, in_order, set_key};
 
@@ -122,29 +125,89 @@ fn keys_whose_hashes_collide_do_not_share_state() {
     }
 }
 
-/// Trap tK24: a map's range read ends where the map does, however much was deleted behind it.
+/// Trap tK24: a map's range read ends where the map does, however much was deleted behind it: each
+/// read is bounded at both ends, and none goes on to the next key to find its end.
 #[test]
 fn a_range_read_is_bounded_by_its_prefix() {
-    let mut subject = Kind(Where::Fjall, 1).open();
-    let map = MapState::<u32, u32>::new("map");
-    for (hash, bytes, _) in in_order(0..100) {
-        subject.backend.set_current_key(hash, &bytes);
-        for i in 0..1_000 {
-            map.put(&mut subject.backend, &i, i).unwrap();
+    for kind in every_store() {
+        let mut subject = kind.open();
+        let map = MapState::<u32, u32>::new("map");
+        let keys = in_order(0..100);
+        for (hash, bytes, _) in &keys {
+            subject.backend.set_current_key(*hash, bytes);
+            for i in 0..1_000 {
+                map.put(&mut subject.backend, &i, i).unwrap();
+            }
         }
+        for (hash, bytes, key) in &keys {
+            subject.backend.set_current_key(*hash, bytes);
+            map.clear(&mut subject.backend).unwrap();
+            if *key == 99 {
+                map.put(&mut subject.backend, &7, 7).unwrap();
+            }
+        }
+        subject.backend.flush().unwrap();
+        let before = subject.backend.counters();
+        for (hash, bytes, key) in &keys {
+            subject.backend.set_current_key(*hash, bytes);
+            let expected = if *key == 99 { vec![(7, 7)] } else { vec![] };
+            assert_eq!(map.entries(&mut subject.backend).unwrap(), expected, "{kind:?}");
+        }
+        let after = subject.backend.counters();
+        assert_eq!(after.store_range_reads - before.store_range_reads, 100, "{kind:?}");
+        assert_eq!(after.store_reads, before.store_reads, "{kind:?}");
     }
-    for (hash, bytes, _) in in_order(0..100) {
-        subject.backend.set_current_key(hash, &bytes);
-        map.clear(&mut subject.backend).unwrap();
+}
+
+/// Trap tK24: every range that a store is asked for has an end, and lies within one key's state.
+#[test]
+fn every_range_that_a_store_is_asked_for_has_an_end() {
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let store = Asked { inner: MemoryByteStore::new(), asked: Arc::clone(&asked) };
+    let mut backend = KeyedStateBackend::over(Box::new(store), all_groups(), 1);
+    let map = MapState::<u32, u32>::new("map");
+    for key in 0..50_u64 {
+        set_key(&mut backend, &key);
+        map.put_in(&mut backend, b"window", &1, 1).unwrap();
+        assert_eq!(map.entries_in(&mut backend, b"window").unwrap(), [(1, 1)]);
+        map.clear_in(&mut backend, b"window").unwrap();
+        assert!(map.is_empty(&mut backend).unwrap());
     }
-    subject.backend.flush().unwrap();
-    let before = subject.backend.counters();
-    for (hash, bytes, _) in in_order(0..100) {
-        subject.backend.set_current_key(hash, &bytes);
-        assert!(map.is_empty(&mut subject.backend).unwrap());
+    let asked = asked.lock().unwrap();
+    assert_eq!(asked.len(), 100);
+    for (from, to) in asked.iter() {
+        let to = to.as_ref().unwrap();
+        // The end differs from the beginning in its last byte alone.
+        assert_eq!(from[..from.len() - 1], to[..from.len() - 1]);
     }
-    let after = subject.backend.counters();
-    assert!(after.store_range_reads - before.store_range_reads <= 100);
+}
+
+type Range = (Vec<u8>, Option<Vec<u8>>);
+
+/// A store that remembers the ranges it was asked for.
+#[derive(Debug)]
+struct Asked {
+    inner: MemoryByteStore,
+    asked: Arc<Mutex<Vec<Range>>>,
+}
+
+impl ByteStore for Asked {
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreFailure> {
+        self.inner.get(key)
+    }
+
+    fn scan(&self, from: &[u8], to: Option<&[u8]>, visit: Visit<'_>) -> Result<(), StoreFailure> {
+        self.asked.lock().unwrap().push((from.to_vec(), to.map(<[u8]>::to_vec)));
+        self.inner.scan(from, to, visit)
+    }
+
+    fn write(&mut self, batch: &WriteBatch) -> Result<(), StoreFailure> {
+        self.inner.write(batch)
+    }
+
+    fn snapshot(&self) -> Result<Box<dyn StoreSnapshot>, StoreFailure> {
+        self.inner.snapshot()
+    }
 }
 
 /// Trap tW10: a set of merged windows is kept after each change, so no snapshot misses it.
