@@ -67,8 +67,9 @@ pub struct RunDescription {
     pub(crate) index: Vec<BlockStart>,
 }
 
-/// A description as it is written: name; sorter, number, blocks, records; raw and stored bytes;
-/// largest block, raw and packed; index of (prefix, offset, block, records before it).
+/// A description as it is written, in front of its checksum: name; sorter, number, blocks, records;
+/// raw and stored bytes; largest block, raw and packed; index of (prefix, offset, block, records
+/// before it).
 type Written = (String, [u64; 4], [u64; 2], [u64; 2], Vec<[u64; 4]>);
 
 impl RunDescription {
@@ -142,19 +143,31 @@ impl RunDescription {
 
 impl Record for RunDescription {
     fn encode(&self, out: &mut Vec<u8>) {
+        let start = out.len();
         self.written().encode(out);
+        let checksum = crc32fast::hash(out.get(start..).unwrap_or_default());
+        checksum.encode(out);
     }
 
+    /// Refuses bytes that are not as they were written, as a tag that no description has.
     fn decode(input: &mut &[u8]) -> Result<Self, CodecError> {
-        Written::decode(input).map(Self::read)
+        let whole = *input;
+        let written = Written::decode(input)?;
+        let bytes = whole.get(..whole.len() - input.len()).unwrap_or_default();
+        let found = u32::decode(input)?;
+        if found != crc32fast::hash(bytes) {
+            let what = "description of a run, by its checksum";
+            return Err(CodecError::Tag { what, found: found.into() });
+        }
+        Ok(Self::read(written))
     }
 
     fn schema() -> Schema {
-        Written::schema()
+        <(Written, u32)>::schema()
     }
 
     fn from_value(value: Value) -> Result<Self, SchemaError> {
-        Written::from_value(value).map(Self::read)
+        <(Written, u32)>::from_value(value).map(|(written, _)| Self::read(written))
     }
 
     fn estimated_bytes(&self) -> usize {

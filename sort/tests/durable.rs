@@ -148,6 +148,22 @@ fn a_sealed_run_that_is_gone_cut_changed_or_exchanged_is_noticed() {
 }
 
 #[test]
+fn a_description_that_was_changed_where_it_rests_is_refused() {
+    let place = Place::new(1_500);
+    let sealed = sealed(&place, &input()[..100]);
+    let bytes = encode_to_vec(&sealed[0]);
+    for bit in 0..bytes.len() * 8 {
+        let mut changed = bytes.clone();
+        changed[bit / 8] ^= 1 << (bit % 8);
+        assert!(decode_exact::<RunDescription>(&changed).is_err(), "bit {bit}");
+    }
+    for end in 0..bytes.len() {
+        assert!(decode_exact::<RunDescription>(&bytes[..end]).is_err(), "cut at {end}");
+    }
+    delete_all(&place, &sealed);
+}
+
+#[test]
 fn a_run_that_cannot_be_made_durable_is_not_sealed() {
     let faulty = FaultyStore::new(Arc::new(MemoryStore::new()));
     let place = Place::over(1_500, Arc::new(faulty.clone()));
