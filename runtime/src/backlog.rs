@@ -18,4 +18,4 @@ mod plan;
 
 pub use collecting::Collecting;
 pub use draining::Draining;
-pub use plan::BacklogPlan;
+pub use plan::{BacklogPlan, take_sealed};

@@ -4,6 +4,7 @@ mod coordinator;
 mod declared;
 mod manifest;
 mod restore;
+mod sealed;
 mod settings;
 mod shared_files;
 mod storage;
@@ -13,12 +14,17 @@ pub use coordinator::{BacklogOrigin, CheckpointCoordinator, Decision, Participan
 pub use manifest::{Manifest, OperatorEntry};
 pub(crate) use restore::export;
 pub use restore::{RestorePoint, newest_checkpoint};
+pub use sealed::SealedBacklog;
+pub(crate) use sealed::{RUNS, stored_manifests};
 pub use settings::CheckpointSettings;
 pub use shared_files::SharedFiles;
+pub(crate) use storage::copy_file;
 pub use storage::{CheckpointStorage, DirectoryStorage};
 pub use writer::{SnapshotWork, SnapshotWriter};
 
-use element::Timestamp;
+use std::sync::Arc;
+
+use element::{SpillStore, Timestamp};
 use state::{SnapshotHandle, SnapshotSource};
 
 /// What one operator's subtask has stored in a checkpoint.
@@ -32,6 +38,8 @@ pub struct OperatorState {
     pub items: Vec<Vec<u8>>,
     /// Its watermark.
     pub watermark: Option<Timestamp>,
+    /// What it had collected of a backlog, in a job with a durable one.
+    pub backlog: Option<SealedBacklog>,
 }
 
 /// What an operator's subtask is given back.
@@ -43,4 +51,8 @@ pub struct RestoredOperator {
     pub items: Vec<Vec<u8>>,
     /// The least watermark of the subtasks that stored one.
     pub watermark: Option<Timestamp>,
+    /// Collected backlogs that may hold records of its key groups.
+    pub backlogs: Vec<SealedBacklog>,
+    /// Where the runs of those lie.
+    pub runs: Option<Arc<dyn SpillStore>>,
 }

@@ -17,7 +17,7 @@ use graph::{InputTreatment, ResolvedMode};
 use parking_lot::Mutex;
 use sort::CancelFlag;
 
-use crate::checkpoint::RestoredOperator;
+use crate::checkpoint::{RestoredOperator, SealedBacklog};
 use crate::events::{TaskEvent, TaskEvents};
 use crate::metrics::OperatorMetrics;
 use crate::source::alignment::AlignmentGate;
@@ -155,6 +155,8 @@ pub struct TreatmentPlan {
     pub combines: bool,
     /// Whether it emits nothing before its input ends (FLIP-331).
     pub output_only_at_end: bool,
+    /// Whether its sealed runs survive a crash.
+    pub durable: bool,
 }
 
 impl OperatorContext {
@@ -188,4 +190,6 @@ pub struct OperatorSnapshot {
     pub items: Vec<Vec<u8>>,
     /// Its watermark, so that a restored operator does not start below it.
     pub watermark: Option<Timestamp>,
+    /// What it has collected of a durable backlog.
+    pub backlog: Option<SealedBacklog>,
 }

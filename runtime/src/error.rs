@@ -73,6 +73,14 @@ pub enum TaskError {
     /// A partition could not be made or opened.
     #[error("a partition could not be opened")]
     Shuffle(#[from] shuffle::ShuffleError),
+    /// What an operator had stored in a checkpoint cannot be taken up again.
+    #[error("`{operator}` cannot be restored: {reason}")]
+    Restore {
+        /// The operator's name.
+        operator: String,
+        /// Why.
+        reason: String,
+    },
     /// A record that a channel or file carried cannot be decoded.
     #[error("a record of `{operator}` cannot be decoded")]
     Codec {

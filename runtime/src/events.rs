@@ -36,6 +36,8 @@ pub enum TaskEvent {
     Drained,
     /// A sorted input has begun to collect.
     BacklogBegun,
+    /// A sorted input of a durable backlog holds about a run that no checkpoint has.
+    RunIsDue,
     /// It has written its part of a checkpoint.
     Acknowledged {
         /// The checkpoint.

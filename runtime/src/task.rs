@@ -178,7 +178,7 @@ impl Task {
         }
         let states = last.into_iter().map(|snapshot| {
             let OperatorSnapshot { uid, items, watermark, .. } = snapshot;
-            OperatorState { uid, keyed: None, items, watermark }
+            OperatorState { uid, keyed: None, items, watermark, backlog: None }
         });
         self.context.events.send(TaskEvent::AwaitsLastCommit(states.collect()));
     }

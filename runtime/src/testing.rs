@@ -190,6 +190,7 @@ where
             keyed: sources.into_iter().collect(),
             items: snapshot.items,
             watermark: snapshot.watermark,
+            ..RestoredOperator::default()
         };
         Ok(Stored { restored, now: self.clock.now() })
     }
@@ -298,6 +299,7 @@ fn context(
             memory: None,
             combines: false,
             output_only_at_end: false,
+            durable: false,
         },
         metrics: Arc::new(OperatorMetrics::default()),
         restored: Mutex::new(Some(restored)),

@@ -10,7 +10,7 @@ use std::time::Duration;
 use element::option_table as options;
 use element::{Barrier, BarrierKind, CheckpointId, Configuration, SubtaskIndex, VertexId};
 use slackwater_runtime::checkpoint::{
-    CheckpointCoordinator, CheckpointSettings, Decision, Participant,
+    BacklogOrigin, CheckpointCoordinator, CheckpointSettings, Decision, Participant,
 };
 
 const TASK: Participant = (VertexId(0), SubtaskIndex(0));
@@ -110,5 +110,41 @@ fn no_checkpoint_follows_the_savepoint_that_stops_the_job() {
         let done = coordinator.acknowledged(savepoint.id, TASK, Vec::new(), secs(26));
         assert_eq!(words(&done), ["abort 2", "complete 3"]);
         assert!(coordinator.poll(secs(1_000)).is_empty());
+    }
+}
+
+const SOURCE: BacklogOrigin = BacklogOrigin::Source(VertexId(0));
+
+/// With a durable backlog checkpoints go on in backlog with interval 0: by the normal interval, and
+/// when a sorter asks for one; savepoints are still declined, and behind the backlog nothing is
+/// triggered before the drain.
+#[test]
+fn a_durable_backlog_has_checkpoints_where_others_have_none() {
+    for durable in [true, false] {
+        let mut config = Configuration::new();
+        config
+            .set(&options::CHECKPOINT_INTERVAL, Some(secs(10)))
+            .set(&options::CHECKPOINT_INTERVAL_DURING_BACKLOG, Some(Duration::ZERO));
+        let settings = CheckpointSettings::of(&config).unwrap();
+        let settings = CheckpointSettings { durable_backlog: durable, ..settings };
+        let mut job = CheckpointCoordinator::new(settings, CheckpointId(0), secs(0));
+        job.backlog(SOURCE, true, secs(0));
+        job.collecting(TASK, true, secs(0));
+        assert!(job.savepoint(BarrierKind::Savepoint).is_err());
+        if !durable {
+            assert!(job.wanted(secs(3)).is_empty());
+            assert!(job.poll(secs(1_000)).is_empty());
+            continue;
+        }
+        assert!(job.poll(secs(9)).is_empty());
+        let first = begin(&mut job, 10);
+        job.acknowledged(first.id, TASK, Vec::new(), secs(11));
+        let wanted = job.wanted(secs(12));
+        let [Decision::Trigger(second)] = wanted[..] else { panic!("{wanted:?}") };
+        job.begun(second, BTreeSet::from([TASK]), Vec::new(), secs(12));
+        // The backlog ends while one is under way, and the task drains.
+        assert_eq!(words(&job.backlog(SOURCE, false, secs(13))), ["abort 2"]);
+        assert!(job.poll(secs(1_000)).is_empty());
+        assert_eq!(words(&job.collecting(TASK, false, secs(1_001))), ["trigger 3"]);
     }
 }

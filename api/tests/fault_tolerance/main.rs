@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod durable;
 mod ends;
 mod kill;
 mod program;

@@ -94,6 +94,20 @@ pub(crate) fn run(home: &Path, durable: bool) {
     std::fs::write(home.join("ended"), format!("{text}\n{read}")).unwrap();
 }
 
+/// All files below a directory, by path.
+pub(crate) fn files_below(directory: &Path) -> Vec<String> {
+    let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
+    let mut files = Vec::new();
+    for entry in entries.flatten() {
+        if entry.path().is_dir() {
+            files.extend(files_below(&entry.path()));
+        } else {
+            files.push(entry.path().display().to_string());
+        }
+    }
+    files
+}
+
 /// A home of the program, as its parent sees it.
 pub(crate) struct Home(tempfile::TempDir);
 
@@ -133,6 +147,22 @@ impl Home {
         for pause in PAUSES {
             std::fs::write(self.file("pass", pause), "").unwrap();
         }
+    }
+
+    /// The files below the job's checkpoints, by path.
+    pub(crate) fn files(&self) -> Vec<String> {
+        files_below(&self.path().join("checkpoints/program"))
+    }
+
+    /// Waits until a checkpoint is complete that was begun after this call.
+    pub(crate) fn takes_a_checkpoint(&self) {
+        let newest = || {
+            let folder = slackwater::newest_checkpoint(&self.path().join("checkpoints/program"))?;
+            folder.file_name()?.to_str()?.strip_prefix("chk-")?.parse::<u64>().ok()
+        };
+        let before = newest().unwrap_or(0);
+        // The next one may be under way already.
+        wait_for("a checkpoint", || newest().is_some_and(|id| id >= before + 2));
     }
 
     /// How the program said that it ended, and the records that its last attempt read.

@@ -191,7 +191,7 @@ options! {
     SORT_COMPRESSION: SortCompression = "execution.sort.compression", SortCompression::None;
     /// Whether keyed operators sort their backlog.
     BACKLOG_STRATEGY: BacklogStrategy = "execution.backlog.strategy", BacklogStrategy::Auto;
-    /// Whether sorted runs of a backlog survive a crash.
+    /// Whether what sorters have collected of a backlog is stored in checkpoints: a crash in it then reads again what came since the last one.
     BACKLOG_DURABLE: bool = "execution.backlog.durable", false;
     /// A source whose watermark lags more than this behind the clock is in backlog; unset: off (FLIP-328).
     BACKLOG_WATERMARK_LAG: Option<Duration> = "pipeline.backlog.watermark-lag-threshold", None;

@@ -4,15 +4,17 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use element::{Batch, Key, KeyHash, Record, Timestamp, hash_key_bytes};
-use sort::{Combiner, CombiningSorter, ExternalSorter};
+use element::{BarrierKind, Batch, Key, KeyGroups, KeyHash, Record, Timestamp, hash_key_bytes};
+use sort::{Combiner, CombiningSorter, ExternalSorter, RunDescription};
 use state::StateCounters;
 
 use super::Draining;
 use super::draining::Drained;
 use super::plan::elapsed;
+use crate::checkpoint::SealedBacklog;
 use crate::context::OperatorContext;
 use crate::error::TaskError;
+use crate::events::TaskEvent;
 use crate::metrics::PhaseReport;
 use crate::operator::function::Fold;
 use crate::operator::selector::KeySelector;
@@ -44,6 +46,15 @@ pub(super) enum Gathered<C: Fold<I>, I> {
     Combine { sorter: CombiningSorter<FoldCombiner<C, I>>, fold: Arc<C> },
 }
 
+impl<C: Fold<I>, I> Gathered<C, I> {
+    fn bytes_in(&self) -> u64 {
+        match self {
+            Self::Sort(sorter) => sorter.stats().bytes_in,
+            Self::Combine { sorter, .. } => sorter.stats().bytes_in,
+        }
+    }
+}
+
 /// A backlog phase, from its attribute to the switch.
 pub struct Collecting<C: Fold<I>, I> {
     gathered: Gathered<C, I>,
@@ -51,6 +62,21 @@ pub struct Collecting<C: Fold<I>, I> {
     records: u64,
     scratch: Vec<u8>,
     begun: Duration,
+    durable: Option<Durable>,
+}
+
+/// What a durable phase knows of its runs.
+struct Durable {
+    /// All that are sealed.
+    runs: Vec<RunDescription>,
+    /// Key groups whose records may be in them.
+    groups: KeyGroups,
+    /// The subtask's own key groups, where the runs may hold records of others.
+    own: Option<KeyGroups>,
+    /// Bytes collected when a run was last sealed or asked for.
+    stored: u64,
+    /// After so many bytes more a checkpoint is asked for.
+    run_bytes: u64,
 }
 
 impl<C: Fold<I>, I> Collecting<C, I> {
@@ -61,6 +87,67 @@ impl<C: Fold<I>, I> Collecting<C, I> {
             records: 0,
             scratch: Vec::new(),
             begun: context.task.clock.monotonic(),
+            durable: None,
+        }
+    }
+
+    /// Makes the phase a durable one, which goes on with `runs` of `sealed`.
+    pub(super) fn durable(
+        mut self,
+        sealed: &[SealedBacklog],
+        runs: Vec<RunDescription>,
+        run_bytes: u64,
+        own: KeyGroups,
+    ) -> Self {
+        let mut groups = own;
+        for sealed in sealed {
+            self.watermark = self.watermark.max(sealed.watermark);
+            self.records += sealed.records;
+            groups.start = groups.start.min(sealed.groups.start);
+            groups.end = groups.end.max(sealed.groups.end);
+        }
+        let own = Some(own).filter(|own| *own != groups);
+        self.durable = Some(Durable { runs, groups, own, stored: 0, run_bytes });
+        self
+    }
+
+    /// Whether a checkpoint can hold what is collected: it can in a durable phase, or if that is
+    /// nothing. A savepoint cannot (F3).
+    #[must_use]
+    pub fn can_be_stored(&self, kind: BarrierKind) -> bool {
+        !kind.is_savepoint() && (self.durable.is_some() || self.records == 0)
+    }
+
+    /// Seals what is collected so far. Costs one run, synced, if anything came since the last time.
+    ///
+    /// # Errors
+    ///
+    /// [`TaskError::Sort`] if the run cannot be written.
+    pub fn seal(&mut self, context: &OperatorContext) -> Result<Option<SealedBacklog>, TaskError> {
+        let Some(durable) = &mut self.durable else { return Ok(None) };
+        let failed = TaskError::sort(&context.name);
+        let (combined, sealed) = match &mut self.gathered {
+            Gathered::Sort(sorter) => (false, sorter.seal()),
+            Gathered::Combine { sorter, .. } => (true, sorter.seal()),
+        };
+        durable.runs.extend(sealed.map_err(failed)?);
+        durable.stored = self.gathered.bytes_in();
+        Ok(Some(SealedBacklog {
+            combined,
+            groups: durable.groups,
+            watermark: self.watermark,
+            records: self.records,
+            runs: durable.runs.clone(),
+        }))
+    }
+
+    /// Asks for a checkpoint when about a run has been collected since the last one.
+    fn ask_for_checkpoint(&mut self, context: &OperatorContext) {
+        let Some(durable) = &mut self.durable else { return };
+        let bytes = self.gathered.bytes_in();
+        if bytes.saturating_sub(durable.stored) >= durable.run_bytes {
+            durable.stored = bytes;
+            context.tell(TaskEvent::RunIsDue);
         }
     }
 
@@ -91,6 +178,7 @@ impl<C: Fold<I>, I> Collecting<C, I> {
         I: Record,
     {
         self.records += batch.len() as u64;
+        self.ask_for_checkpoint(context);
         let Self { gathered, scratch, .. } = self;
         let failed = TaskError::sort(&context.name);
         user.run_batch(|position| {
@@ -156,7 +244,8 @@ impl<C: Fold<I>, I> Collecting<C, I> {
             collecting: elapsed(context, self.begun),
             ..PhaseReport::default()
         };
-        Ok(Draining::new(drained, upto, batch, report, before, context))
+        let own = self.durable.and_then(|durable| durable.own);
+        Ok(Draining::new(drained, own, upto, batch, report, before, context))
     }
 }
 

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use element::{Key, KeyHash, Record, Timestamp};
+use element::{Key, KeyGroups, KeyHash, Record, Timestamp};
 use sort::{CombinedStream, SortedStream};
 use state::{StateCounters, TimerKind};
 
@@ -31,6 +31,8 @@ pub(super) enum Drained<C: Fold<I>, I> {
 /// A backlog on its way into the function.
 pub struct Draining<C: Fold<I>, I> {
     drained: Drained<C, I>,
+    /// Records of other key groups are passed over, where there may be some.
+    own: Option<KeyGroups>,
     upto: Option<Timestamp>,
     batch: bool,
     in_key: bool,
@@ -44,6 +46,7 @@ pub struct Draining<C: Fold<I>, I> {
 impl<C: Fold<I>, I> Draining<C, I> {
     pub(super) fn new(
         drained: Drained<C, I>,
+        own: Option<KeyGroups>,
         upto: Option<Timestamp>,
         batch: bool,
         report: PhaseReport,
@@ -52,7 +55,7 @@ impl<C: Fold<I>, I> Draining<C, I> {
     ) -> Self {
         let begun = context.task.clock.monotonic();
         let context = Arc::clone(context);
-        Self { drained, upto, batch, in_key: false, keys: 0, report, begun, before, context }
+        Self { drained, own, upto, batch, in_key: false, keys: 0, report, begun, before, context }
     }
 
     /// Hands up to `records` records over. True when there are no more.
@@ -75,7 +78,8 @@ impl<C: Fold<I>, I> Draining<C, I> {
         I: Record,
         O: Send,
     {
-        let Self { drained, context, .. } = self;
+        let Self { drained, own, context, .. } = self;
+        let own = *own;
         let failed = TaskError::sort(&context.name);
         let key_end = KeyEnd { upto: self.upto, batch: self.batch };
         for _ in 0..records {
@@ -85,6 +89,9 @@ impl<C: Fold<I>, I> Draining<C, I> {
                     let Some(record) = stream.next().map_err(&failed)? else {
                         return key_end.last(self.in_key, function, parts, current, out);
                     };
+                    if is_foreign(own, record.key) {
+                        continue;
+                    }
                     if enter(record.key, &mut self.in_key, &key_end, function, parts, current, out)?
                     {
                         self.keys += 1;
@@ -105,6 +112,9 @@ impl<C: Fold<I>, I> Draining<C, I> {
                     let Some(record) = stream.next().map_err(&failed)? else {
                         return key_end.last(self.in_key, function, parts, current, out);
                     };
+                    if is_foreign(own, record.key) {
+                        continue;
+                    }
                     let key_len = record.key.len().saturating_sub(C::PART);
                     let (key, part) = record.key.split_at(key_len);
                     if enter(key, &mut self.in_key, &key_end, function, parts, current, out)? {
@@ -145,6 +155,14 @@ impl<C: Fold<I>, I> Draining<C, I> {
 struct KeyEnd {
     upto: Option<Timestamp>,
     batch: bool,
+}
+
+/// Whether a sorted record is of another subtask.
+fn is_foreign(own: Option<KeyGroups>, prefixed: &[u8]) -> bool {
+    own.is_some_and(|own| {
+        let hash = prefixed.first_chunk::<8>().copied().unwrap_or_default();
+        !own.contains(KeyHash(u64::from_be_bytes(hash)))
+    })
 }
 
 /// Makes the key of a sorted record the current one; the timers of the key before it fire first.

@@ -1,14 +1,16 @@
 //! Whether and how a keyed input collects its backlog, decided once a subtask.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use element::{ByteSize, ConfigError, MemoryBudget, option_table};
+use element::{ByteSize, ConfigError, FileRole, MemoryBudget, SpillStore, option_table};
 use graph::{InputTreatment, ResolvedMode};
-use sort::{CombiningSorter, ExternalSorter};
+use sort::{CombiningSorter, ExternalSorter, RunDescription, SorterOptions, SpillTarget};
 
 use super::Collecting;
 use super::collecting::{FoldCombiner, Gathered};
+use crate::checkpoint::{RUNS, SealedBacklog};
 use crate::context::OperatorContext;
 use crate::error::TaskError;
 use crate::operator::function::Fold;
@@ -33,6 +35,8 @@ enum Way {
 pub struct BacklogPlan {
     way: Way,
     batch: bool,
+    /// Whether what is collected is stored in checkpoints.
+    durable: bool,
     budget: Arc<MemoryBudget>,
 }
 
@@ -75,6 +79,7 @@ impl BacklogPlan {
             way,
             // What emits only at its end has batch settings in every mode (E4).
             batch: task.mode == ResolvedMode::Batch || context.treatment.output_only_at_end,
+            durable: context.treatment.durable,
             budget: MemoryBudget::new(memory),
         })
     }
@@ -107,6 +112,9 @@ impl BacklogPlan {
         fold: Option<Arc<C>>,
         context: &OperatorContext,
     ) -> Result<Collecting<C, I>, TaskError> {
+        if self.durable {
+            return self.resume(&[], fold, context);
+        }
         let options = sorter_options(context, Arc::clone(&self.budget))?;
         let gathered = match (self.way, fold) {
             (Way::Combine, Some(fold)) => {
@@ -117,6 +125,113 @@ impl BacklogPlan {
         };
         Ok(Collecting::new(gathered, context))
     }
+
+    /// Begins a durable phase, or goes on with one: with what its runs hold, in their order. Where
+    /// the parallelism has changed, records of other subtasks are passed over when it is drained.
+    ///
+    /// # Errors
+    ///
+    /// [`TaskError::Sort`] if a run is missing or damaged; [`TaskError::Restore`] if runs hold partial
+    /// results and the function has none, or others hold records.
+    pub fn resume<C: Fold<I>, I>(
+        &self,
+        sealed: &[SealedBacklog],
+        fold: Option<Arc<C>>,
+        context: &OperatorContext,
+    ) -> Result<Collecting<C, I>, TaskError> {
+        let task = &context.task;
+        let spill = SpillTarget::new(
+            Arc::clone(&task.checkpoints),
+            format!("{RUNS}{}", context.file_prefix()),
+        );
+        let options = SorterOptions { spill, ..sorter_options(context, Arc::clone(&self.budget))? }
+            .with_durable_runs();
+        let failed = TaskError::sort(&context.name);
+        let runs = distinct_runs(sealed);
+        let refused = |reason: &str| TaskError::Restore {
+            operator: context.name.clone(),
+            reason: reason.to_owned(),
+        };
+        let with_runs = sealed.iter().filter(|sealed| !sealed.runs.is_empty());
+        let kinds: BTreeSet<bool> = with_runs.map(|sealed| sealed.combined).collect();
+        let combined = match (kinds.first(), kinds.last()) {
+            (Some(false), Some(true)) => {
+                return Err(refused("some of its runs hold records, and some partial results"));
+            }
+            (Some(combined), _) => *combined,
+            (None, _) => self.way == Way::Combine && fold.is_some(),
+        };
+        let gathered = match (combined, fold) {
+            (true, Some(fold)) => {
+                let combiner = FoldCombiner::new(Arc::clone(&fold));
+                let sorter = CombiningSorter::resume(combiner, options, runs.clone());
+                Gathered::Combine { sorter: sorter.map_err(failed)?, fold }
+            }
+            (true, None) => {
+                return Err(refused("its runs hold partial results of an aggregate"));
+            }
+            (false, _) => {
+                Gathered::Sort(ExternalSorter::resume(options, runs.clone()).map_err(failed)?)
+            }
+        };
+        let collecting = Collecting::new(gathered, context);
+        Ok(collecting.durable(sealed, runs, self.budget.total().0 / 2, context.key_groups()))
+    }
+}
+
+/// The runs of several subtasks, each once. Runs of one subtask stay in order, and a key's records
+/// are in runs of one subtask.
+fn distinct_runs(sealed: &[SealedBacklog]) -> Vec<RunDescription> {
+    let mut seen = BTreeSet::new();
+    let runs = sealed.iter().flat_map(|sealed| &sealed.runs);
+    runs.filter(|run| seen.insert(run.name().to_owned())).cloned().collect()
+}
+
+/// Backlogs that a checkpoint has stored, with records of this subtask's key groups; their runs lie
+/// beside the job's own.
+///
+/// # Errors
+///
+/// [`TaskError::Restore`] if a run cannot be brought there.
+pub fn take_sealed(context: &OperatorContext) -> Result<Vec<SealedBacklog>, TaskError> {
+    let (mut sealed, runs) = match &mut *context.restored.lock() {
+        Some(restored) => (std::mem::take(&mut restored.backlogs), restored.runs.clone()),
+        None => return Ok(Vec::new()),
+    };
+    let groups = context.key_groups();
+    sealed.retain(|sealed| sealed.overlaps(groups));
+    if let Some(runs) = runs {
+        bring_runs(&sealed, &*runs, context)?;
+    }
+    Ok(sealed)
+}
+
+/// Has runs that lie with a checkpoint of another directory beside the job's own too: later
+/// checkpoints name them.
+///
+/// # Errors
+///
+/// [`TaskError::Restore`], which names the run.
+fn bring_runs(
+    sealed: &[SealedBacklog],
+    from: &dyn SpillStore,
+    context: &OperatorContext,
+) -> Result<(), TaskError> {
+    let own = &*context.task.checkpoints;
+    for run in distinct_runs(sealed) {
+        if own.open(FileRole::SortRun, run.name()).is_ok() {
+            continue;
+        }
+        // Other subtasks may bring the same one: it is there whole or not at all.
+        let part = format!("{}.{}-{}.part", run.name(), context.task.vertex, context.task.subtask);
+        let copied = crate::checkpoint::copy_file(from, run.name(), own, &part)
+            .and_then(|()| own.rename(FileRole::SortRun, &part, run.name()));
+        copied.map_err(|error| TaskError::Restore {
+            operator: context.name.clone(),
+            reason: crate::report::chain_of(&error),
+        })?;
+    }
+    Ok(())
 }
 
 /// A duration between two readings of the clock.

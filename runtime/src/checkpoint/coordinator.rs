@@ -144,15 +144,34 @@ impl CheckpointCoordinator {
         }
     }
 
+    /// Whether checkpoints of the job's own are off, and why. As savepoints are, but that a durable
+    /// backlog has them while sources are in backlog: operators then store what they have collected.
+    fn is_off_for_checkpoints(&self) -> Option<&'static str> {
+        self.is_off().filter(|_| !self.stores_backlog())
+    }
+
+    fn stores_backlog(&self) -> bool {
+        self.settings.durable_backlog && self.is_backlog()
+    }
+
     fn interval(&self) -> Option<Duration> {
         let normal = self.settings.interval?;
-        if self.is_off().is_some() || self.stopping.is_some() {
+        if self.is_off_for_checkpoints().is_some() || self.stopping.is_some() {
             return None;
         }
         match self.settings.interval_during_backlog {
-            Some(in_backlog) if self.is_backlog() => Some(in_backlog),
+            Some(in_backlog) if self.is_backlog() && !in_backlog.is_zero() => Some(in_backlog),
             _ => Some(normal),
         }
+    }
+
+    /// A task has collected so much of a backlog that it should be stored: a checkpoint is due, as
+    /// soon as pause and number allow.
+    pub fn wanted(&mut self, now: Duration) -> Vec<Decision> {
+        if self.stores_backlog() && self.interval().is_some() {
+            self.armed = Armed::At(now);
+        }
+        self.poll(now)
     }
 
     fn arm(&mut self, now: Duration) {
@@ -188,7 +207,7 @@ impl CheckpointCoordinator {
     /// What follows from a backlog or a drain that has begun or ended.
     fn changed(&mut self, now: Duration) -> Vec<Decision> {
         let mut decisions = Vec::new();
-        if let Some(reason) = self.is_off() {
+        if let Some(reason) = self.is_off_for_checkpoints() {
             decisions = self.abort_all(reason);
         }
         self.arm(now);
@@ -233,7 +252,11 @@ impl CheckpointCoordinator {
             .collect();
         let mut decisions = Vec::new();
         for id in late {
-            decisions.extend(self.failed(id, "it has timed out", now));
+            decisions.extend(match self.stores_backlog() {
+                // It may have waited behind a drain, which is nobody's fault.
+                true => self.declined(id, "it has timed out", now),
+                false => self.failed(id, "it has timed out", now),
+            });
         }
         let due = match self.armed {
             Armed::Off => false,

@@ -8,10 +8,10 @@
 use element::{CheckpointId, CodecError, Record, Timestamp};
 use state::SnapshotHandle;
 
-use super::OperatorState;
+use super::{OperatorState, SealedBacklog};
 
 const MAGIC: &[u8; 8] = b"SLKWCHKP";
-/// 2: a handle of keyed state names the shared files.
+/// 2: a handle of keyed state names the shared files; collected backlogs are stored.
 const VERSION: u32 = 2;
 
 /// What one operator's subtask stored.
@@ -50,6 +50,10 @@ impl Manifest {
             entry.state.watermark.map(|mark| mark.0).encode(&mut body);
             entry.state.items.encode(&mut body);
             entry.state.keyed.encode(&mut body);
+            entry.state.backlog.is_some().encode(&mut body);
+            if let Some(backlog) = &entry.state.backlog {
+                backlog.encode(&mut body);
+            }
         }
         self.enumerators.encode(&mut body);
         let mut file = MAGIC.to_vec();
@@ -102,7 +106,9 @@ impl Manifest {
             let watermark = Option::<i64>::decode(input)?.map(Timestamp);
             let items = Vec::<Vec<u8>>::decode(input)?;
             let keyed = Option::<SnapshotHandle>::decode(input)?;
-            let state = OperatorState { uid, keyed, items, watermark };
+            let stored = bool::decode(input)?;
+            let backlog = stored.then(|| SealedBacklog::decode(input)).transpose()?;
+            let state = OperatorState { uid, keyed, items, watermark, backlog };
             operators.push(OperatorEntry { subtask, state });
         }
         let enumerators = Vec::<(String, Vec<u8>)>::decode(input)?;

@@ -107,7 +107,9 @@ impl RestorePoint {
 }
 
 fn holds_state(state: &OperatorState) -> bool {
-    !state.items.is_empty() || state.keyed.as_ref().is_some_and(SnapshotHandle::holds_entries)
+    !state.items.is_empty()
+        || state.backlog.as_ref().is_some_and(|backlog| backlog.records > 0)
+        || state.keyed.as_ref().is_some_and(SnapshotHandle::holds_entries)
 }
 
 /// The folder of the newest whole checkpoint directly below `directory`, if there is one.

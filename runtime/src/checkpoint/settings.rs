@@ -22,6 +22,8 @@ pub struct CheckpointSettings {
     pub max_concurrent: u32,
     /// Failures in a row that are borne.
     pub tolerable_failures: u32,
+    /// Whether collected backlogs are stored, so that checkpoints go on while a source is in backlog.
+    pub durable_backlog: bool,
 }
 
 impl CheckpointSettings {
@@ -58,6 +60,8 @@ impl CheckpointSettings {
             min_pause: config.get(&option_table::CHECKPOINT_MIN_PAUSE)?,
             max_concurrent: config.get(&option_table::CHECKPOINT_MAX_CONCURRENT)?.max(1),
             tolerable_failures: config.get(&option_table::CHECKPOINT_TOLERABLE_FAILURES)?,
+            // The plan knows whether any backlog is.
+            durable_backlog: false,
         })
     }
 }

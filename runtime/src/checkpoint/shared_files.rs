@@ -9,7 +9,8 @@
 //! The delay is for checkpoints under way: what they name again is of a checkpoint that their task
 //! knew to be complete, and every task has heard of the newer one before it sees a barrier behind
 //! the next. Owned by the JobMaster; a file is deleted here or not at all (trap tK16). Files of a
-//! checkpoint of another job, or of an earlier run, are never named here and so stay.
+//! checkpoint of another job, or of an earlier run that the job has not taken over, are never named
+//! here and so stay.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,6 +34,14 @@ struct Doomed {
 }
 
 impl SharedFiles {
+    /// Those of the checkpoints that a job takes over.
+    #[must_use]
+    pub fn of(manifests: &[Manifest]) -> Self {
+        let mut shared = Self::default();
+        manifests.iter().for_each(|manifest| shared.keep(manifest));
+        shared
+    }
+
     /// A checkpoint is complete and will be retained.
     pub fn keep(&mut self, manifest: &Manifest) {
         let handles = manifest.operators.iter().filter_map(|entry| entry.state.keyed.as_ref());
@@ -99,6 +108,7 @@ mod tests {
             keyed: Some(keyed),
             items: Vec::new(),
             watermark: None,
+            backlog: None,
         };
         let operators = vec![OperatorEntry { subtask: 0, state }];
         Manifest { id: CheckpointId(id), operators, ..Manifest::default() }

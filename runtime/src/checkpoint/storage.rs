@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use element::{CheckpointId, DirectoryStore, FileRole, SpillStore, StoreError};
 
-use super::Manifest;
+use super::{Manifest, sealed};
 
 /// The folder of a checkpoint.
 pub(super) fn folder_of(id: CheckpointId) -> String {
@@ -30,7 +30,7 @@ pub(super) fn write_manifest(
 }
 
 /// Copies a file from one store to another, and syncs it.
-pub(super) fn copy_file(
+pub(crate) fn copy_file(
     from: &dyn SpillStore,
     name: &str,
     to: &dyn SpillStore,
@@ -62,13 +62,22 @@ pub trait CheckpointStorage: Send + Sync + std::fmt::Debug {
     /// [`StoreError`]; the checkpoint is then not there.
     fn complete(&self, manifest: &Manifest) -> Result<(), StoreError>;
 
-    /// Removes a checkpoint: manifest first. The files named in `kept` stay: other checkpoints name
-    /// them.
+    /// Removes a checkpoint: manifest first; then the sealed runs that no other one names. The files
+    /// named in `kept` stay: other checkpoints name them.
     ///
     /// # Errors
     ///
     /// [`StoreError`]; files may be left.
     fn discard(&self, id: CheckpointId, kept: &BTreeSet<String>) -> Result<(), StoreError>;
+
+    /// Removes what killed processes and failed attempts have left: files of checkpoints without a
+    /// manifest, and sealed runs that no checkpoint names. Called while no task runs that might write
+    /// some.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]; files may be left.
+    fn sweep(&self) -> Result<(), StoreError>;
 }
 
 /// Checkpoints below one directory.
@@ -102,6 +111,11 @@ impl CheckpointStorage for DirectoryStorage {
 
     fn discard(&self, id: CheckpointId, kept: &BTreeSet<String>) -> Result<(), StoreError> {
         let folder = format!("{}/", folder_of(id));
+        let runs = match sealed::read_manifest(&*self.store, &format!("{folder}manifest")) {
+            Ok(manifest) => sealed::named_by(&manifest),
+            Err(error) if error.is_not_found() => BTreeSet::new(),
+            Err(error) => return Err(error),
+        };
         let mut names = self.store.list(FileRole::Snapshot, &folder)?;
         // The manifest goes first: what has none is no checkpoint.
         names.sort_by_key(|name| !name.ends_with("/manifest"));
@@ -111,6 +125,12 @@ impl CheckpointStorage for DirectoryStorage {
                 _ => {}
             }
         }
-        Ok(())
+        sealed::remove_unnamed(&*self.store, runs)
+    }
+
+    fn sweep(&self) -> Result<(), StoreError> {
+        sealed::remove_parts(&*self.store)?;
+        let runs = self.store.list(FileRole::SortRun, sealed::RUNS)?;
+        sealed::remove_unnamed(&*self.store, runs.into_iter().collect())
     }
 }

@@ -80,8 +80,8 @@ fn write_all(receiver: &Receiver<SnapshotWork>) {
                     task.attempt,
                 );
                 let keyed = snapshot.keyed.map(|keyed| keyed.write(&*store, &name)).transpose()?;
-                let OperatorSnapshot { uid, items, watermark, .. } = snapshot;
-                Ok(OperatorState { uid, keyed, items, watermark })
+                let OperatorSnapshot { uid, items, watermark, backlog, .. } = snapshot;
+                Ok(OperatorState { uid, keyed, items, watermark, backlog })
             })
             .collect::<Result<Vec<_>, state::StateError>>();
         events.send(match states {

@@ -31,7 +31,7 @@ use element::{
     ByteSize, CheckpointId, Clock, Configuration, DataSetId, EdgeId, Generation, JobId,
     SubtaskIndex, TaskManagerId, VertexId, option_table,
 };
-use graph::ResolvedMode;
+use graph::{Durability, ResolvedMode};
 
 use super::alignment::AlignmentGroups;
 use super::enumerators::Enumerators;
@@ -191,8 +191,12 @@ impl JobMaster {
             point.check(&request.plan, allow)?;
         }
         let batch = request.plan.mode == ResolvedMode::Batch;
-        let settings =
-            CheckpointSettings { interval: settings.interval.filter(|_| !batch), ..settings };
+        let settings = CheckpointSettings {
+            interval: settings.interval.filter(|_| !batch),
+            durable_backlog: keeps_runs(&request.plan),
+            ..settings
+        };
+        let claimed = checkpoints::claimed(&request);
         let recoverable = batch || settings.interval.is_some();
         let policy = RestartPolicy::of(&request.config, recoverable)?;
         let stored = crate::session::last_checkpoint(&*request.storage);
@@ -219,8 +223,8 @@ impl JobMaster {
             savepoints: BTreeMap::new(),
             suspending: None,
             awaiting: BTreeMap::new(),
-            retained: Vec::new(),
-            shared: SharedFiles::default(),
+            retained: claimed.iter().map(|manifest| manifest.id).collect(),
+            shared: SharedFiles::of(&claimed),
             checkpoints: Vec::new(),
             recovered: Vec::new(),
             giving_up: None,
@@ -234,6 +238,7 @@ impl JobMaster {
     #[must_use]
     pub fn run(mut self) -> JobOutcome {
         let begun = self.request.clock.monotonic();
+        self.sweep_checkpoints();
         loop {
             if self.giving_up.is_none() {
                 self.deploy_what_can();
@@ -344,6 +349,10 @@ impl JobMaster {
             }
             TaskEvent::BacklogBegun => {
                 let decisions = self.coordinator.collecting(who, true, now);
+                self.carry_out_decisions(decisions);
+            }
+            TaskEvent::RunIsDue => {
+                let decisions = self.coordinator.wanted(now);
                 self.carry_out_decisions(decisions);
             }
             TaskEvent::Drained => {
@@ -461,4 +470,10 @@ impl JobMaster {
         let decisions = self.coordinator.poll(self.now());
         self.carry_out_decisions(decisions);
     }
+}
+
+/// Whether any operator's collected backlog is stored in checkpoints.
+fn keeps_runs(plan: &ExecutionPlan) -> bool {
+    let mut operators = plan.vertices.iter().flat_map(|vertex| &vertex.chain);
+    operators.any(|operator| operator.durability == Durability::Kept)
 }

@@ -24,7 +24,8 @@ use super::function::{Fold, KeyedFunction};
 use super::keyed_context::KeyedContext;
 use super::keyed_parts::{CurrentKey, KeyedParts};
 use super::selector::KeySelector;
-use crate::backlog::{BacklogPlan, Collecting, Draining};
+use crate::backlog::{BacklogPlan, Collecting, Draining, take_sealed};
+use crate::checkpoint::SealedBacklog;
 use crate::context::{OperatorContext, OperatorSnapshot};
 use crate::error::TaskError;
 use crate::events::TaskEvent;
@@ -82,6 +83,7 @@ where
         side: super::side_output::SideOutputs,
         context: &Arc<OperatorContext>,
     ) -> Result<Self, TaskError> {
+        let sealed = take_sealed(context)?;
         let mut parts = KeyedParts::open(context, side)?;
         function.place(context);
         function.open(&mut parts.backend).map_err(TaskError::user(&context.name))?;
@@ -101,7 +103,9 @@ where
             user: UserCode::new(context),
             context: Arc::clone(context),
         };
-        if operator.plan.collects_from_the_start() {
+        if !sealed.is_empty() {
+            operator.resume_backlog(&sealed)?;
+        } else if operator.plan.collects_from_the_start() {
             operator.begin_backlog()?;
         }
         Ok(operator)
@@ -200,6 +204,20 @@ where
         self.collecting = Some(self.plan.begin(fold, &self.context)?);
         self.context.tell(TaskEvent::BacklogBegun);
         Ok(())
+    }
+
+    /// Goes on with a backlog that a checkpoint has stored, until the input says that it is live.
+    fn resume_backlog(&mut self, sealed: &[SealedBacklog]) -> Result<(), TaskError> {
+        let fold = self.function.fold(self.parts.watermark);
+        self.collecting = Some(self.plan.resume(sealed, fold, &self.context)?);
+        self.context.tell(TaskEvent::BacklogBegun);
+        Ok(())
+    }
+
+    /// State, timers, and what the function itself stores.
+    fn stored(&mut self, barrier: Barrier) -> Result<OperatorSnapshot, TaskError> {
+        let snapshot = self.parts.snapshot(barrier, &self.context)?;
+        Ok(OperatorSnapshot { items: self.function.stored(), ..snapshot })
     }
 
     /// Ends a phase: what was collected goes to the function, key by key; then the due timers of
@@ -345,8 +363,14 @@ where
         if self.plan.is_batch() && self.collecting.is_some() {
             // The whole input is one backlog; what is said about parts of it changes nothing.
         } else if attributes.is_backlog {
-            if self.plan.collects() && self.collecting.is_none() {
-                self.begin_backlog()?;
+            match (self.plan.collects(), &self.collecting) {
+                (true, None) => self.begin_backlog()?,
+                (false, Some(_)) => {
+                    // Stored by a run that sorted its backlog, which this one does not.
+                    self.end_backlog(None)?;
+                    self.announce();
+                }
+                _ => {}
             }
             self.later(signal);
         } else {
@@ -442,16 +466,20 @@ where
     ) -> Result<Option<OperatorSnapshot>, TaskError> {
         self.parts.flush_outputs(out)?;
         self.current.set = false;
-        let snapshot = if self.collecting.is_some() {
-            // What is collected is in no state yet, so nothing that is stored would be whole (F1).
-            self.context.tell(TaskEvent::Declined {
-                id: barrier.id,
-                reason: format!("`{}` collects a backlog", self.context.name),
-            });
-            None
-        } else {
-            let snapshot = self.parts.snapshot(barrier, &self.context)?;
-            Some(OperatorSnapshot { items: self.function.stored(), ..snapshot })
+        let snapshot = match &mut self.collecting {
+            None => Some(self.stored(barrier)?),
+            Some(collecting) if collecting.can_be_stored(barrier.kind) => {
+                let backlog = collecting.seal(&self.context)?;
+                Some(OperatorSnapshot { backlog, ..self.stored(barrier)? })
+            }
+            Some(_) => {
+                // What is collected is in no state yet, so nothing that is stored would be whole (F1).
+                self.context.tell(TaskEvent::Declined {
+                    id: barrier.id,
+                    reason: format!("`{}` collects a backlog", self.context.name),
+                });
+                None
+            }
         };
         self.parts.side.signal(Signal::Stream(Control::Barrier(barrier)))?;
         Ok(snapshot)

@@ -189,6 +189,7 @@ impl<O: Send> KeyedParts<O> {
             keyed: Some(keyed),
             items: Vec::new(),
             watermark: Some(self.watermark),
+            backlog: None,
         })
     }
 }

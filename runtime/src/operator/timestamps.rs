@@ -12,11 +12,11 @@ mod strategy;
 use std::sync::Arc;
 use std::time::Duration;
 
-use element::{Batch, ConfigError, Control, RecordAttributes, Timestamp, option_table};
+use element::{Barrier, Batch, ConfigError, Control, RecordAttributes, Timestamp, option_table};
 use graph::ResolvedMode;
 
 use super::Operator;
-use crate::context::OperatorContext;
+use crate::context::{OperatorContext, OperatorSnapshot};
 use crate::error::TaskError;
 use crate::events::TaskEvent;
 use crate::output::{Output, Signal};
@@ -104,7 +104,7 @@ impl<T: Send + 'static> Timestamps<T> {
         Ok(Self {
             generator,
             strategy,
-            internal: None,
+            internal: restored_watermark(context),
             sent: None,
             withholds: context.task.mode == ResolvedMode::Mixed,
             source_backlog: None,
@@ -226,6 +226,12 @@ impl<T: Send + 'static> Timestamps<T> {
     }
 }
 
+/// What a checkpoint in a durable backlog has stored of the watermarks that were withheld.
+fn restored_watermark(context: &OperatorContext) -> Option<Timestamp> {
+    let restored = context.restored.lock();
+    restored.as_ref()?.watermark.filter(|mark| *mark != Timestamp::MIN)
+}
+
 impl<T: Send + 'static> Operator<T, T> for Timestamps<T> {
     fn batch(&mut self, batch: Batch<T>, out: &mut dyn Output<T>) -> Result<(), TaskError> {
         if self.idleness.has_records() {
@@ -276,5 +282,20 @@ impl<T: Send + 'static> Operator<T, T> for Timestamps<T> {
             }
             other => out.signal(other),
         }
+    }
+
+    fn snapshot(
+        &mut self,
+        _: Barrier,
+        _: &mut dyn Output<T>,
+    ) -> Result<Option<OperatorSnapshot>, TaskError> {
+        // What is withheld in backlog nobody says again.
+        let withheld = self.withholds && self.sent_backlog == Some(true);
+        Ok(withheld.then(|| OperatorSnapshot {
+            uid: self.context.uid.clone(),
+            // Without one yet, the least: restored subtasks begin with the least of all.
+            watermark: Some(self.internal.unwrap_or(Timestamp::MIN)),
+            ..OperatorSnapshot::default()
+        }))
     }
 }

@@ -9,7 +9,7 @@ use element::{
     Attempt, Clock, Configuration, DataSetId, EdgeId, Generation, JobId, MaxParallelism,
     MemoryBudget, NodeId, PartitionId, SpillStore, SubtaskIndex, VertexId,
 };
-use graph::{Exchange, OutputTag};
+use graph::{Durability, Exchange, OutputTag};
 use parking_lot::Mutex;
 use shuffle::{PartitionDescriptor, PartitionIdentity, ShuffleService};
 use sort::CancelFlag;
@@ -284,6 +284,7 @@ impl Wiring<'_> {
                 memory: chained.sort_memory,
                 combines: chained.attributes.combines,
                 output_only_at_end: chained.attributes.output_only_at_end,
+                durable: chained.durability == Durability::Kept,
             },
             metrics: self.deployment.metrics.get(position).cloned().unwrap_or_default(),
             restored: Mutex::new(self.deployment.restored.get(&chained.uid).cloned()),

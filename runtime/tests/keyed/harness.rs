@@ -171,6 +171,7 @@ impl<F: KeyedFunction<u32, Row, O>, O: Send + Clone> Harness<F, O> {
                 memory: Some(setting.memory),
                 combines: setting.combines,
                 output_only_at_end: setting.at_end,
+                durable: false,
             },
             metrics: Arc::default(),
             restored: Mutex::new(setting.restored),
@@ -282,6 +283,7 @@ impl<F: KeyedFunction<u32, Row, O>, O: Send + Clone> Harness<F, O> {
             keyed: vec![state::SnapshotSource { store, handle }],
             items: snapshot.items,
             watermark: snapshot.watermark,
+            ..RestoredOperator::default()
         }
     }
 

@@ -123,6 +123,7 @@ impl Stage {
                 memory: None,
                 combines: false,
                 output_only_at_end: false,
+                durable: false,
             },
             metrics: Arc::default(),
             restored: Mutex::new(None),

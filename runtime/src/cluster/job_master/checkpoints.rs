@@ -2,15 +2,20 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crossbeam_channel::Sender;
-use element::{Barrier, BarrierKind, CheckpointId, FileRole, SubtaskIndex, VertexId, option_table};
+use element::{
+    Barrier, BarrierKind, CheckpointId, FileRole, SpillStore, SubtaskIndex, VertexId, option_table,
+};
 use graph::{Exchange, InputTreatment, ResolvedMode};
 use state::SnapshotHandle;
 
-use super::{CompletedCheckpoint, JobMaster, SavepointRequest, UnitState};
-use crate::checkpoint::{Decision, Manifest, OperatorEntry, Participant, RestorePoint};
+use super::{CompletedCheckpoint, JobMaster, JobRequest, SavepointRequest, UnitState};
+use crate::checkpoint::{
+    Decision, Manifest, OperatorEntry, Participant, RestorePoint, stored_manifests,
+};
 use crate::error::JobError;
 use crate::events::TaskMail;
 
@@ -157,7 +162,7 @@ impl JobMaster {
     /// Tasks behind a source that begins a backlog will say when they have drained: until then no
     /// checkpoint is due (decision D4), also if they have not yet heard of the backlog.
     pub(super) fn expect_drains(&mut self, source: VertexId) {
-        let plan = std::sync::Arc::clone(&self.request.plan);
+        let plan = Arc::clone(&self.request.plan);
         if plan.mode != ResolvedMode::Mixed {
             return;
         }
@@ -272,9 +277,37 @@ impl JobMaster {
         }
         let doomed = self.shared.take_doomed();
         self.delete_shared(doomed);
+        self.sweep_checkpoints();
+    }
+
+    /// While no task runs: what belongs to no whole checkpoint is of no use to anybody.
+    pub(super) fn sweep_checkpoints(&self) {
+        let runs = |state: &UnitState| matches!(state, UnitState::Running(_));
+        if self.is_batch() || self.states.iter().any(runs) {
+            return;
+        }
+        if let Err(error) = self.request.storage.sweep() {
+            tracing::warn!(%error, "leftovers of checkpoints could not be removed");
+        }
     }
 }
 
 fn bytes_of(entry: &OperatorEntry) -> u64 {
     entry.state.keyed.as_ref().map_or(0, SnapshotHandle::written_bytes)
+}
+
+/// Checkpoints of an earlier run that this one takes over, oldest first: those in its own directory,
+/// if it goes on from one of them. They are then discarded as its own are.
+pub(super) fn claimed(request: &JobRequest) -> Vec<Manifest> {
+    let store = request.storage.store();
+    let root = |store: &dyn SpillStore| store.local_path("")?.canonicalize().ok();
+    match &request.restore {
+        Some(point) if root(&*point.store).is_some() && root(&*point.store) == root(&*store) => {
+            let (newest, mut stored) = (point.manifest.id, stored_manifests(&*store));
+            stored.retain(|manifest| manifest.id <= newest);
+            let is_one = stored.iter().any(|manifest| manifest.id == newest);
+            if is_one { stored } else { Vec::new() }
+        }
+        _ => Vec::new(),
+    }
 }

@@ -149,8 +149,8 @@ impl JobMaster {
             return self.cache_lost(data_set, failure);
         }
         let now = self.now();
-        // An option that is refused would be refused again.
-        let curable = !matches!(failure.source, TaskError::Config(_));
+        // What is refused would be refused again.
+        let curable = !matches!(failure.source, TaskError::Config(_) | TaskError::Restore { .. });
         let Some(delay) = curable.then(|| self.policy.failed(now)).flatten() else {
             return self.give_up(JobError::Failed {
                 job: self.request.name.clone(),
@@ -175,6 +175,7 @@ impl JobMaster {
         self.close_sources(unit);
         self.wait_again(unit, now + delay);
         self.request.progress.restarted();
+        self.sweep_checkpoints();
     }
 
     /// A result of this job is lost: its producer runs again, unless it has done so already.

@@ -10,8 +10,9 @@ use crate::checkpoint::{OperatorEntry, RestorePoint, RestoredOperator};
 
 impl JobMaster {
     /// What a subtask's operators had stored in the checkpoint that the job goes on from: keyed
-    /// snapshots by overlap of key groups, the least watermark, and items: its own, dealt in turn if the
-    /// parallelism is another one, or, where all subtasks store the same, one subtask's.
+    /// snapshots and collected backlogs by overlap of key groups, the least watermark, and items: its
+    /// own, dealt in turn if the parallelism is another one, or, where all subtasks store the same, one
+    /// subtask's.
     pub(super) fn restored(
         &self,
         vertex: VertexId,
@@ -29,7 +30,9 @@ impl JobMaster {
                 continue;
             }
             let operator = restored.entry(node.uid.clone()).or_default();
+            operator.runs = Some(Arc::clone(store));
             for entry in &entries {
+                operator.backlogs.extend(entry.state.backlog.iter().cloned());
                 operator.keyed.extend(entry.state.keyed.iter().map(|handle| {
                     state::SnapshotSource { store: Arc::clone(store), handle: handle.clone() }
                 }));
