@@ -19,7 +19,7 @@
 //!     }
 //!
 //!     fn process_broadcast(&mut self, rate: Amount, context: &mut BroadcastContext<'_, u64>) -> Result<()> {
-//!         Ok(self.rates.put(context, rate.0, rate.1)?)
+//!         Ok(self.rates.put(context, &rate.0, rate.1)?)
 //!     }
 //! }
 //!

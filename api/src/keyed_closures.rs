@@ -6,8 +6,8 @@
 //! # fn main() -> Result<()> {
 //! let env = StreamExecutionEnvironment::new();
 //! let numbered = env
-//!     .from_collection(["ebb", "flow", "ebb"])
-//!     .key_by(|word| word.to_string())
+//!     .from_collection(["ebb", "flow", "ebb"].map(str::to_owned))
+//!     .key_by(String::clone)
 //!     .with_state(|| ValueState::<u64>::new("seen"))
 //!     .process(|seen, word, context| {
 //!         let number = seen.get(context)?.unwrap_or(0) + 1;
