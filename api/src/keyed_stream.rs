@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use element::{Key, Record};
 use graph::{OperatorAttributes, Partitioner};
-use runtime::exchange::BytesEdge;
-use runtime::factory::NodePayload;
-use runtime::nodes::KeyedNode;
-use runtime::operator::aggregate::{KeyAndResult, ResultOnly, RollingAggregate};
+use runtime::exchange::{BytesEdge, CombiningEdge};
+use runtime::factory::{EdgePayload, NodePayload};
+use runtime::nodes::{CombiningNode, KeyedNode};
+use runtime::operator::aggregate::{AggregateFold, Emission, KeyAndResult, ResultOnly};
 use runtime::operator::process::Process;
 use runtime::operator::selector::KeySelector;
 
@@ -54,13 +54,26 @@ impl<K: Key, T: Record> KeyedStream<K, T> {
 
     /// Keeps a running aggregate per key. Live, each record gives a pair of key and result; over a
     /// sorted backlog and in batch mode each key gives one (decision D9).
+    ///
+    /// In batch mode the producers combine before anything moves.
     pub fn aggregate<A: Aggregator<T>>(self, aggregator: A) -> DataStream<(K, A::Output)> {
+        self.rolling::<A, KeyAndResult>("aggregate", aggregator)
+    }
+
+    fn rolling<A, E>(self, name: &str, aggregator: A) -> DataStream<E::Output>
+    where
+        A: Aggregator<T>,
+        E: Emission<K, A::Output>,
+    {
         let aggregator = Arc::new(aggregator);
-        let make = move || RollingAggregate::<A, T, KeyAndResult>::new(Arc::clone(&aggregator));
-        let attributes = OperatorAttributes { combines: true, ..OperatorAttributes::keyed() };
-        let node =
-            KeyedNode::<K, T, (K, A::Output), _>::new(self.selector.clone(), attributes, make);
-        self.keyed("aggregate", NodePayload::new(node))
+        let fold = Arc::new(AggregateFold::<A, T>::new(Arc::clone(&aggregator)));
+        let combining = |upstream: &Upstream| {
+            let edge = CombiningEdge::new(&self.selector, Arc::clone(&fold));
+            Upstream { edge: EdgePayload(Arc::new(edge)), ..upstream.clone() }
+        };
+        let upstreams = self.upstreams.iter().map(combining).collect();
+        let node = CombiningNode::<K, T, A, E>::new(self.selector.clone(), aggregator);
+        Self { upstreams, ..self }.keyed(name, NodePayload::new(node))
     }
 
     /// Combines each record with the result of those before it, by an associative function.
@@ -69,12 +82,7 @@ impl<K: Key, T: Record> KeyedStream<K, T> {
         T: Clone,
         F: Fn(T, T) -> T + Send + Sync + 'static,
     {
-        let aggregator = Arc::new(Reduce::new(function));
-        let make =
-            move || RollingAggregate::<Reduce<F>, T, ResultOnly>::new(Arc::clone(&aggregator));
-        let attributes = OperatorAttributes { combines: true, ..OperatorAttributes::keyed() };
-        let node = KeyedNode::<K, T, T, _>::new(self.selector.clone(), attributes, make);
-        self.keyed("reduce", NodePayload::new(node))
+        self.rolling::<Reduce<F>, ResultOnly>("reduce", Reduce::new(function))
     }
 
     /// Counts the records of each key.

@@ -17,5 +17,6 @@ mod draining;
 mod plan;
 
 pub use collecting::Collecting;
+pub(crate) use collecting::{FoldCombiner, prefix_with_hash};
 pub use draining::Draining;
 pub use plan::{BacklogPlan, take_sealed};

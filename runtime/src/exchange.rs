@@ -1,5 +1,10 @@
 //! Typed ends of edges: routing on the writing side, gates on the reading side.
 
+mod combining;
+
+pub use combining::{Combined, CombiningEdge};
+pub(crate) use combining::{combined_key, combines};
+
 use std::any::Any;
 use std::marker::PhantomData;
 use std::ops::Range;

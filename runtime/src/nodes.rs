@@ -1,6 +1,10 @@
 //! Factories of the nodes that the api puts into a plan: sources, one-input operators, keyed
 //! operators, two-input operators, sinks.
 
+mod combining;
+
+pub use combining::CombiningNode;
+
 use std::marker::PhantomData;
 use std::sync::Arc;
 

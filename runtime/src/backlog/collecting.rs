@@ -21,13 +21,13 @@ use crate::operator::selector::KeySelector;
 use crate::user::UserCode;
 
 /// A [`Fold`] as the combining sorter sees it: later partials go into earlier ones.
-pub(super) struct FoldCombiner<C, I> {
+pub(crate) struct FoldCombiner<C, I> {
     fold: Arc<C>,
     input: PhantomData<fn(I)>,
 }
 
 impl<C, I> FoldCombiner<C, I> {
-    pub(super) fn new(fold: Arc<C>) -> Self {
+    pub(crate) fn new(fold: Arc<C>) -> Self {
         Self { fold, input: PhantomData }
     }
 }
@@ -251,7 +251,7 @@ impl<C: Fold<I>, I> Collecting<C, I> {
 
 /// Writes the hash of what follows the first eight bytes into them.
 #[inline]
-fn prefix_with_hash(bytes: &mut [u8]) -> KeyHash {
+pub(crate) fn prefix_with_hash(bytes: &mut [u8]) -> KeyHash {
     let Some((head, key)) = bytes.split_first_chunk_mut::<8>() else { return KeyHash::default() };
     let hash = hash_key_bytes(key);
     *head = hash.0.to_be_bytes();

@@ -43,6 +43,14 @@ pub struct AggregateFold<A, I> {
     input: PhantomData<fn(I)>,
 }
 
+impl<A, I> AggregateFold<A, I> {
+    /// Folds by `aggregator`.
+    #[must_use]
+    pub fn new(aggregator: Arc<A>) -> Self {
+        Self { aggregator, input: PhantomData }
+    }
+}
+
 impl<I: 'static, A: Aggregator<I>> Fold<I> for AggregateFold<A, I> {
     type Partial = A::Accumulator;
 
@@ -117,13 +125,8 @@ impl<I: 'static, A: Aggregator<I>, E> RollingAggregate<A, I, E> {
     /// Runs `aggregator`.
     #[must_use]
     pub fn new(aggregator: Arc<A>) -> Self {
-        let fold = AggregateFold { aggregator: Arc::clone(&aggregator), input: PhantomData };
-        Self {
-            aggregator,
-            fold: Arc::new(fold),
-            state: ValueState::new("aggregate"),
-            emission: PhantomData,
-        }
+        let fold = Arc::new(AggregateFold::new(Arc::clone(&aggregator)));
+        Self { aggregator, fold, state: ValueState::new("aggregate"), emission: PhantomData }
     }
 }
 

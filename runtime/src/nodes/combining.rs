@@ -1,0 +1,82 @@
+//! [`CombiningNode`]: a rolling aggregate behind an edge whose producers combine.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use element::{Key, Record};
+use graph::OperatorAttributes;
+
+use super::{Boxed, input_driver};
+use crate::context::OperatorContext;
+use crate::error::TaskError;
+use crate::exchange::{Combined, combined_key, combines};
+use crate::factory::{Gates, NodeFactory, Outputs, Wire};
+use crate::operator::Chained;
+use crate::operator::aggregate::{Aggregator, Emission, RollingAggregate};
+use crate::operator::keyed::KeyedOperator;
+use crate::operator::precombined::Precombined;
+use crate::operator::selector::KeySelector;
+use crate::task::Driver;
+
+/// A rolling aggregate over the records of [`crate::exchange::CombiningEdge`]s: over records, or in
+/// batch mode over what they have combined to.
+pub struct CombiningNode<K, T, A, E> {
+    selector: KeySelector<T, K>,
+    aggregator: Arc<A>,
+    emission: PhantomData<fn() -> E>,
+}
+
+impl<K, T, A, E> CombiningNode<K, T, A, E> {
+    /// Aggregates by `aggregator` over keys found by `selector`.
+    #[must_use]
+    pub fn new(selector: KeySelector<T, K>, aggregator: Arc<A>) -> Self {
+        Self { selector, aggregator, emission: PhantomData }
+    }
+}
+
+impl<K, T, A, E> NodeFactory for CombiningNode<K, T, A, E>
+where
+    K: Key,
+    T: Record,
+    A: Aggregator<T>,
+    E: Emission<K, A::Output>,
+{
+    fn attributes(&self) -> OperatorAttributes {
+        OperatorAttributes { combines: true, ..OperatorAttributes::keyed() }
+    }
+
+    fn link(
+        &self,
+        context: &Arc<OperatorContext>,
+        mut outputs: Outputs,
+    ) -> Result<Wire, TaskError> {
+        let side = std::mem::take(&mut outputs.side);
+        let next = outputs.main::<E::Output>();
+        if combines(&context.task) {
+            let selector = combined_key::<T, K, A::Accumulator>(&self.selector);
+            let function = Precombined::<A, T, E>::new(&self.aggregator);
+            let operator = KeyedOperator::open(selector, function, side, context)?;
+            let chained = Chained::new(operator, next, Arc::clone(context));
+            Ok(Wire::new(Box::new(chained) as Boxed<Combined<T, A::Accumulator>>))
+        } else {
+            let function = RollingAggregate::<A, T, E>::new(Arc::clone(&self.aggregator));
+            let selector = self.selector.clone();
+            let operator = KeyedOperator::open(selector, function, side, context)?;
+            let chained = Chained::new(operator, next, Arc::clone(context));
+            Ok(Wire::new(Box::new(chained) as Boxed<T>))
+        }
+    }
+
+    fn driver(
+        &self,
+        context: &Arc<OperatorContext>,
+        head: Wire,
+        gates: Gates,
+    ) -> Result<Box<dyn Driver>, TaskError> {
+        if combines(&context.task) {
+            input_driver::<Combined<T, A::Accumulator>>(head, gates)
+        } else {
+            input_driver::<T>(head, gates)
+        }
+    }
+}
