@@ -7,17 +7,19 @@ use element::{Key, NodeId, Record};
 use graph::{OperatorAttributes, OutputTag, Partitioner};
 use runtime::exchange::{BytesEdge, CustomSelector};
 use runtime::factory::NodePayload;
-use runtime::nodes::{CloneTee, OneInputNode, SinkNode};
+use runtime::nodes::{CloneTee, OneInputNode, SidedNode, SinkNode};
 use runtime::operator::flat_map::FlatMap;
 use runtime::operator::map::{Filter, Map};
+use runtime::operator::process_function::ProcessOperator;
 use runtime::operator::selector::KeySelector;
+use runtime::operator::side_output::SideOutputs;
 use runtime::operator::timestamps::Timestamps;
 use runtime::sink::{ClosureSink, CollectSink};
 
 use crate::upstream::Upstream;
 use crate::{
-    Collected, Collector, Error, JobError, KeyedStream, SideTag, Sink, StreamExecutionEnvironment,
-    WatermarkStrategy,
+    Collected, Collector, Error, JobError, KeyedStream, ProcessFunction, SideTag, Sink,
+    StreamExecutionEnvironment, WatermarkStrategy,
 };
 
 /// A stream of records. Methods consume it; a stream whose records clone can be cloned, and then each
@@ -166,6 +168,19 @@ impl<T: Send + 'static> DataStream<T> {
         .name("filter map")
     }
 
+    /// Runs a function with side outputs, a beginning and an end; `make` is called for each subtask and
+    /// attempt. State and timers belong to a key: [`KeyedStream::process`].
+    pub fn process<O, F>(self, make: impl Fn() -> F + Send + Sync + 'static) -> DataStream<O>
+    where
+        O: Send + 'static,
+        F: ProcessFunction<T, O>,
+    {
+        let make = move |context: &Arc<_>, side: SideOutputs| {
+            ProcessOperator::<F, O>::new(make(), side, context)
+        };
+        self.operator("process", NodePayload::new(SidedNode::<T, O, _>::new(make)))
+    }
+
     /// Finds timestamps and makes watermarks, in place of those that the records had.
     pub fn assign_timestamps_and_watermarks(self, strategy: WatermarkStrategy<T>) -> Self {
         let make = move |context: &Arc<_>| Timestamps::new(strategy.clone(), context);
@@ -267,8 +282,12 @@ impl<T: Send + 'static> DataStream<T> {
     }
 }
 
-impl<T: Record> DataStream<T> {
-    fn by(self, partitioner: Partitioner, edge: impl Fn() -> BytesEdge<T>) -> Self {
+/// Methods whose records travel: each asks for a [`Record`], so that a missing one is named.
+impl<T: Send + 'static> DataStream<T> {
+    fn by(self, partitioner: Partitioner, edge: impl Fn() -> BytesEdge<T>) -> Self
+    where
+        T: Record,
+    {
         let upstreams =
             self.upstreams.iter().map(|upstream| upstream.by(partitioner, edge())).collect();
         Self { env: self.env, upstreams, records: PhantomData }
@@ -277,6 +296,7 @@ impl<T: Record> DataStream<T> {
     /// Groups records by a key that a function makes of each.
     pub fn key_by<K, F>(self, key: F) -> KeyedStream<K, T>
     where
+        T: Record,
         K: Key,
         F: Fn(&T) -> K + Send + Sync + 'static,
     {
@@ -286,6 +306,7 @@ impl<T: Record> DataStream<T> {
     /// Groups records by a key that is a part of each: no clone a record.
     pub fn key_by_ref<K, F>(self, key: F) -> KeyedStream<K, T>
     where
+        T: Record,
         K: Key,
         F: for<'a> Fn(&'a T) -> &'a K + Send + Sync + 'static,
     {
@@ -294,31 +315,46 @@ impl<T: Record> DataStream<T> {
 
     /// Deals batches of records out to the next operator's subtasks in turn.
     #[must_use]
-    pub fn rebalance(self) -> Self {
+    pub fn rebalance(self) -> Self
+    where
+        T: Record,
+    {
         self.by(Partitioner::Rebalance, BytesEdge::plain)
     }
 
     /// As [`rebalance`](Self::rebalance), each subtask to a few of the next only.
     #[must_use]
-    pub fn rescale(self) -> Self {
+    pub fn rescale(self) -> Self
+    where
+        T: Record,
+    {
         self.by(Partitioner::Rescale, BytesEdge::plain)
     }
 
     /// Sends each record to a subtask drawn at random, the same for each run.
     #[must_use]
-    pub fn shuffle(self) -> Self {
+    pub fn shuffle(self) -> Self
+    where
+        T: Record,
+    {
         self.by(Partitioner::Shuffle, BytesEdge::plain)
     }
 
     /// Sends everything to the first subtask.
     #[must_use]
-    pub fn global(self) -> Self {
+    pub fn global(self) -> Self
+    where
+        T: Record,
+    {
         self.by(Partitioner::Global, BytesEdge::plain)
     }
 
     /// Demands that each subtask feeds the next operator's subtask of the same number.
     #[must_use]
-    pub fn forward(self) -> Self {
+    pub fn forward(self) -> Self
+    where
+        T: Record,
+    {
         self.by(Partitioner::ForwardStrict, BytesEdge::plain)
     }
 
@@ -326,7 +362,7 @@ impl<T: Record> DataStream<T> {
     #[must_use]
     pub fn broadcast(self) -> Self
     where
-        T: Clone,
+        T: Record + Clone,
     {
         self.by(Partitioner::Broadcast, BytesEdge::broadcast)
     }
@@ -335,6 +371,7 @@ impl<T: Record> DataStream<T> {
     #[must_use]
     pub fn partition_custom<F>(self, function: F) -> Self
     where
+        T: Record,
         F: Fn(&T, u32) -> u32 + Send + Sync + 'static,
     {
         let function: CustomSelector<T> = Arc::new(function);

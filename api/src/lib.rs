@@ -104,6 +104,7 @@ pub use runtime::operator::keyed_broadcast::{
 };
 pub use runtime::operator::keyed_context::{KeyedContext, Timers};
 pub use runtime::operator::process::KeyedProcessFunction;
+pub use runtime::operator::process_function::{ProcessContext, ProcessFunction, RuntimeContext};
 pub use runtime::operator::side_output::SideTag;
 pub use runtime::operator::timestamps::{WatermarkGenerator, WatermarkStrategy};
 pub use runtime::operator::tolerant::DeadLetter;

@@ -4,6 +4,7 @@ use element::{Key, KeyHash, Timestamp, decode_key_exact};
 use state::{KeyedStateBackend, StateAccess, TimerKind};
 
 use super::keyed_parts::{CurrentKey, KeyedParts};
+use super::process_function::RuntimeContext;
 use crate::error::TaskError;
 use crate::output::Output;
 
@@ -54,6 +55,12 @@ impl<'a, K: Key, O> KeyedContext<'a, K, O> {
     #[must_use]
     pub fn watermark(&self) -> Timestamp {
         self.parts.watermark
+    }
+
+    /// Where the function runs: its operator, subtask and parallelism, and the job's options.
+    #[must_use]
+    pub fn runtime(&self) -> &RuntimeContext {
+        &self.parts.runtime
     }
 
     /// Processing time, read once a batch.

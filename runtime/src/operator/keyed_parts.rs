@@ -5,6 +5,7 @@ use std::sync::Arc;
 use element::{Barrier, Key, KeyHash, Timestamp, option_table};
 use state::{KeyedStateBackend, Timer, TimerKind, TimerService, WriteMode};
 
+use super::process_function::RuntimeContext;
 use super::side_output::SideOutputs;
 use crate::context::{OperatorContext, OperatorSnapshot};
 use crate::error::TaskError;
@@ -33,6 +34,7 @@ pub(crate) struct KeyedParts<O> {
     pub(crate) ignores_timers: bool,
     pub(crate) ignored_timers: u64,
     pub(crate) metrics: Arc<OperatorMetrics>,
+    pub(crate) runtime: RuntimeContext,
 }
 
 /// The key at hand: its hash and bytes, and the key itself once somebody asked for it.
@@ -97,6 +99,7 @@ impl<O: Send> KeyedParts<O> {
             ignores_timers: false,
             ignored_timers: 0,
             metrics: Arc::clone(&context.metrics),
+            runtime: RuntimeContext::new(context),
         })
     }
 
