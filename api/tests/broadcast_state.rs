@@ -269,7 +269,7 @@ fn a_backlog_is_sorted_beside_a_live_broadcast_stream() {
         .execute_and_collect()
         .unwrap();
     assert_eq!(sums.len(), 1_001);
-    assert_eq!(sums.iter().filter(|(key, _)| *key == 3).last(), Some(&(3, 1_010)));
+    assert_eq!(sums.iter().rfind(|(key, _)| *key == 3), Some(&(3, 1_010)));
     let report = sums.report().operator("sums").unwrap();
     let collected: u64 = report.phases.iter().map(|phase| phase.records).sum();
     assert_eq!(collected, 1_000, "{:?}", report.phases);

@@ -73,7 +73,7 @@ impl KeyedProcessFunction<u64, u64, (u64, u64)> for Third {
         context: &mut KeyedContext<'_, u64, (u64, u64)>,
     ) -> Result<()> {
         let count = self.count.get(context)?.unwrap_or(0) + 1;
-        if value % 3 == 0 {
+        if value.is_multiple_of(3) {
             return Err(slackwater::Error::msg("every third"));
         }
         self.count.set(context, count)?;

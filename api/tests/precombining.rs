@@ -68,7 +68,8 @@ fn combined_records_keep_their_order_and_the_greatest_timestamp() {
         .unwrap()
         .sorted();
     for (key, text, at) in joined {
-        let expected: Vec<String> = (0..1_000).filter(|i| i % 3 == key).map(|i| i.to_string()).collect();
+        let expected: Vec<String> =
+            (0..1_000).filter(|i| i % 3 == key).map(|i| i.to_string()).collect();
         assert_eq!(text, expected.join(","));
         assert_eq!(at, Some(if key == 0 { 999 } else { 996 + key as i64 }));
     }

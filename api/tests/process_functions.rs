@@ -22,7 +22,7 @@ impl ProcessFunction<u64, String> for Parity {
 
     fn process(&mut self, value: u64, context: &mut ProcessContext<'_, String>) -> Result<()> {
         self.seen += 1;
-        if value % 2 == 0 {
+        if value.is_multiple_of(2) {
             context.collect(value.to_string());
         } else {
             context.side_output(&self.odd, value);

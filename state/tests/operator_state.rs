@@ -81,5 +81,5 @@ fn a_restored_broadcast_map_of_another_type_is_refused_and_a_widened_one_is_read
     );
     // What no handle has asked for is kept.
     let again = OperatorStateBackend::restore(&[restored().snapshot()], 0, 1).snapshot();
-    assert_eq!(again, OperatorStateBackend::restore(&[again.clone()], 0, 1).snapshot());
+    assert_eq!(again, OperatorStateBackend::restore(std::slice::from_ref(&again), 0, 1).snapshot());
 }

@@ -246,19 +246,15 @@ impl<T: Record, K: Key, C: Fold<T>> Output<T> for CombiningOutput<T, K, C> {
     }
 
     fn signal(&mut self, signal: Signal) -> Result<(), TaskError> {
-        match (signal, &self.way) {
-            (_, Way::Pass) | (Signal::Stream(Control::Attributes(_)) | Signal::Flush, _) => {
-                self.next.signal(signal)
-            }
-            (Signal::Stream(Control::EndOfInput), _) => {
-                self.pending.push_back(signal);
-                self.finish()
-            }
-            _ => {
-                self.pending.push_back(signal);
-                Ok(())
-            }
+        let waits = matches!(
+            signal,
+            Signal::Stream(control) if !matches!(control, Control::Attributes(_))
+        );
+        if !waits || matches!(self.way, Way::Pass) {
+            return self.next.signal(signal);
         }
+        self.pending.push_back(signal);
+        if signal == Signal::Stream(Control::EndOfInput) { self.finish() } else { Ok(()) }
     }
 
     fn pump(&mut self) -> Result<Pump, TaskError> {
