@@ -93,6 +93,32 @@ pub trait Record: Sized + Send + 'static {
     fn estimated_bytes(&self) -> usize {
         size_of::<Self>()
     }
+
+    /// Appends the bytes of values that lie one behind the other: those of [`encode`](Self::encode) for
+    /// each in turn. Numbers do it at once.
+    fn encode_slice(values: &[Self], out: &mut Vec<u8>) {
+        for value in values {
+            value.encode(out);
+        }
+    }
+
+    /// Reads `N` values: those of [`decode`](Self::decode) in turn. Numbers do it at once.
+    ///
+    /// # Errors
+    ///
+    /// As [`decode`](Self::decode).
+    fn decode_array<const N: usize>(input: &mut &[u8]) -> Result<[Self; N], CodecError> {
+        crate::record_containers::array_of_each(input)
+    }
+
+    /// Reads `len` values, a count that is not to be trusted: those of [`decode`](Self::decode) in turn.
+    ///
+    /// # Errors
+    ///
+    /// As [`decode`](Self::decode).
+    fn decode_list(len: usize, input: &mut &[u8]) -> Result<Vec<Self>, CodecError> {
+        crate::record_containers::list_of_each(len, input)
+    }
 }
 
 /// The bytes of one record.

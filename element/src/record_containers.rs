@@ -75,25 +75,13 @@ impl<T: Record> Record for Box<T> {
 impl<T: Record> Record for Vec<T> {
     fn encode(&self, out: &mut Vec<u8>) {
         encode_len(self.len(), out);
-        for value in self {
-            value.encode(out);
-        }
+        T::encode_slice(self, out);
     }
 
     fn decode(input: &mut &[u8]) -> Result<Self, CodecError> {
         let len = decode_len(input)?;
         let _nesting = Nesting::enter()?;
-        // A damaged length must not become an allocation: no more is reserved than `input` is long.
-        // Nor a loop without end: values of no bytes are counted.
-        let mut values = Self::with_capacity(len.min(input.len() / size_of::<T>().max(1)));
-        for done in 0..len {
-            let before = input.len();
-            values.push(T::decode(input)?);
-            if input.len() == before {
-                check_empty(done + 1)?;
-            }
-        }
-        Ok(values)
+        T::decode_list(len, input)
     }
 
     fn schema() -> Schema {
@@ -114,20 +102,56 @@ impl<T: Record> Record for Vec<T> {
     }
 }
 
-impl<T: Record, const N: usize> Record for [T; N] {
-    fn encode(&self, out: &mut Vec<u8>) {
-        for value in self {
-            value.encode(out);
+/// Values of a list, one by one.
+pub(crate) fn list_of_each<T: Record>(len: usize, input: &mut &[u8]) -> Result<Vec<T>, CodecError> {
+    // A damaged length must not become an allocation: no more is reserved than `input` is long. Nor a
+    // loop without end: values of no bytes are counted.
+    let mut values = Vec::with_capacity(len.min(input.len() / size_of::<T>().max(1)));
+    for done in 0..len {
+        let before = input.len();
+        values.push(T::decode(input)?);
+        if input.len() == before {
+            check_empty(done + 1)?;
         }
     }
+    Ok(values)
+}
 
+/// Arrays up to this length are filled in place; longer ones by way of the heap, so that they do not
+/// lie on the stack several times.
+const IN_PLACE: usize = 64;
+
+/// Values of an array, one by one.
+pub(crate) fn array_of_each<T: Record, const N: usize>(
+    input: &mut &[u8],
+) -> Result<[T; N], CodecError> {
+    if N <= IN_PLACE {
+        let mut slots = [const { None }; N];
+        for slot in &mut slots {
+            *slot = Some(T::decode(input)?);
+        }
+        return Ok(slots.map(|slot: Option<T>| slot.expect("every slot has been filled")));
+    }
+    let mut values = Vec::with_capacity(N.min(input.len()));
+    for _ in 0..N {
+        values.push(T::decode(input)?);
+    }
+    values.try_into().map_err(|left: Vec<T>| CodecError::Short {
+        what: "array",
+        needed: N,
+        left: left.len(),
+    })
+}
+
+impl<T: Record, const N: usize> Record for [T; N] {
+    #[inline]
+    fn encode(&self, out: &mut Vec<u8>) {
+        T::encode_slice(self, out);
+    }
+
+    #[inline]
     fn decode(input: &mut &[u8]) -> Result<Self, CodecError> {
-        let values: Vec<T> = (0..N).map(|_| T::decode(input)).collect::<Result<_, _>>()?;
-        values.try_into().map_err(|left: Vec<T>| CodecError::Short {
-            what: "array",
-            needed: N,
-            left: left.len(),
-        })
+        T::decode_array(input)
     }
 
     fn schema() -> Schema {

@@ -5,8 +5,61 @@
 use crate::codec::{take, take_slice};
 use crate::{CodecError, Record, Schema, SchemaError, Timestamp, Value};
 
+/// Numbers of a fixed width are read and written many at once.
+macro_rules! fixed_width_slices {
+    ($number:ty, $bytes:literal) => {
+        #[inline]
+        fn encode_slice(values: &[Self], out: &mut Vec<u8>) {
+            let start = out.len();
+            out.resize(start + values.len() * $bytes, 0);
+            let (chunks, _) = out.split_at_mut(start).1.as_chunks_mut::<$bytes>();
+            for (chunk, value) in chunks.iter_mut().zip(values) {
+                *chunk = value.to_le_bytes();
+            }
+        }
+
+        #[inline]
+        fn decode_array<const N: usize>(input: &mut &[u8]) -> Result<[Self; N], CodecError> {
+            let (what, needed) = (stringify!($number), N * $bytes);
+            let (chunks, _) = take_slice(input, needed, what)?.as_chunks::<$bytes>();
+            match <[[u8; $bytes]; N]>::try_from(chunks) {
+                Ok(chunks) => Ok(chunks.map(<$number>::from_le_bytes)),
+                Err(_) => Err(CodecError::Short { what, needed, left: chunks.len() }),
+            }
+        }
+
+        #[inline]
+        fn decode_list(len: usize, input: &mut &[u8]) -> Result<Vec<Self>, CodecError> {
+            let needed = len.saturating_mul($bytes);
+            let bytes = take_slice(input, needed, stringify!($number))?;
+            let (chunks, _) = bytes.as_chunks::<$bytes>();
+            Ok(chunks.iter().map(|b| <$number>::from_le_bytes(*b)).collect())
+        }
+    };
+}
+
+/// Bytes are copied as they are.
+macro_rules! byte_slices {
+    ($number:ty, $bytes:literal) => {
+        #[inline]
+        fn encode_slice(values: &[Self], out: &mut Vec<u8>) {
+            out.extend_from_slice(values);
+        }
+
+        #[inline]
+        fn decode_array<const N: usize>(input: &mut &[u8]) -> Result<[Self; N], CodecError> {
+            take(input, "u8")
+        }
+
+        #[inline]
+        fn decode_list(len: usize, input: &mut &[u8]) -> Result<Vec<Self>, CodecError> {
+            take_slice(input, len, "u8").map(<[u8]>::to_vec)
+        }
+    };
+}
+
 macro_rules! integer_records {
-    ($($int:ty: $bytes:literal, $signed:literal, $from:path;)*) => {$(
+    ($($int:ty: $bytes:literal, $signed:literal, $from:path, $slices:ident;)*) => {$(
         impl Record for $int {
             #[inline]
             fn encode(&self, out: &mut Vec<u8>) {
@@ -30,21 +83,23 @@ macro_rules! integer_records {
                 };
                 narrowed.ok_or_else(|| value.mismatch(stringify!($int)))
             }
+
+            $slices!($int, $bytes);
         }
     )*};
 }
 
 integer_records! {
-    u8: 1, false, Value::Unsigned;
-    u16: 2, false, Value::Unsigned;
-    u32: 4, false, Value::Unsigned;
-    u64: 8, false, Value::Unsigned;
-    u128: 16, false, Value::Unsigned;
-    i8: 1, true, Value::Signed;
-    i16: 2, true, Value::Signed;
-    i32: 4, true, Value::Signed;
-    i64: 8, true, Value::Signed;
-    i128: 16, true, Value::Signed;
+    u8: 1, false, Value::Unsigned, byte_slices;
+    u16: 2, false, Value::Unsigned, fixed_width_slices;
+    u32: 4, false, Value::Unsigned, fixed_width_slices;
+    u64: 8, false, Value::Unsigned, fixed_width_slices;
+    u128: 16, false, Value::Unsigned, fixed_width_slices;
+    i8: 1, true, Value::Signed, fixed_width_slices;
+    i16: 2, true, Value::Signed, fixed_width_slices;
+    i32: 4, true, Value::Signed, fixed_width_slices;
+    i64: 8, true, Value::Signed, fixed_width_slices;
+    i128: 16, true, Value::Signed, fixed_width_slices;
 }
 
 /// Pointer-sized integers travel as 64 bits, whatever the machine.
@@ -105,6 +160,8 @@ macro_rules! float_records {
                     other => Err(other.mismatch(stringify!($float))),
                 }
             }
+
+            fixed_width_slices!($float, $bytes);
         }
     )*};
 }

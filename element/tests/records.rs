@@ -132,7 +132,7 @@ fn a_damaged_count_reserves_no_more_than_the_input_is_long() {
     let mut bytes = vec![255; 4];
     bytes.extend_from_slice(&[0; 16]);
     let error = decode_exact::<Vec<u64>>(&bytes).unwrap_err();
-    assert_eq!(error.to_string(), "8 bytes of u64 expected, 0 left");
+    assert_eq!(error.to_string(), "34359738360 bytes of u64 expected, 16 left");
 }
 
 #[test]
@@ -195,4 +195,35 @@ fn sets_queues_shared_text_and_durations_are_records() {
     // A list may become a set, and text shared text.
     assert_eq!(<BTreeSet<u8>>::schema(), <Vec<u8>>::schema());
     assert_eq!(<Arc<str>>::schema(), String::schema());
+}
+
+/// Many numbers at once are the bytes of each in turn, and a cut is noticed at every length.
+#[test]
+fn arrays_and_lists_of_numbers_are_those_of_each_in_turn() {
+    #[track_caller]
+    fn check<T: Record + Clone + PartialEq + std::fmt::Debug, const N: usize>(values: [T; N]) {
+        let mut each = Vec::new();
+        values.iter().for_each(|value| value.encode(&mut each));
+        let array = encode_to_vec(&values);
+        assert_eq!(array, each);
+        assert_eq!(decode_exact::<[T; N]>(&array).unwrap(), values);
+        let list = values.to_vec();
+        let bytes = encode_to_vec(&list);
+        assert_eq!(bytes[4..], each);
+        assert_eq!(decode_exact::<Vec<T>>(&bytes).unwrap(), list);
+        for cut in 0..each.len() {
+            assert!(decode_exact::<[T; N]>(&each[..cut]).is_err(), "cut at {cut}");
+            assert!(decode_exact::<Vec<T>>(&bytes[..4 + cut]).is_err(), "cut at {cut}");
+        }
+    }
+    check::<u8, 0>([]);
+    check([1_u8; 100]);
+    check([i16::MIN, -1, 0, 1, i16::MAX]);
+    check([u64::MAX, 0, 7]);
+    check([u128::MAX, 1]);
+    check([0.5_f32, -0.0, f32::MAX]);
+    check([f64::MIN_POSITIVE, 1e300]);
+    check(["a".to_owned(), String::new()]);
+    check::<String, 70>(std::array::from_fn(|i| i.to_string()));
+    check([[1_u32, 2], [3, 4]]);
 }
