@@ -29,7 +29,7 @@ use crate::slot::{AnySlot, Body, Meta, Slot};
 use crate::snapshot::RestoredStates;
 use crate::store::ByteStore;
 use crate::store_key::StateId;
-use crate::{StateCounters, StateError, TtlClock};
+use crate::{Expiry, StateCounters, StateError, TtlClock};
 use engine::{CachedEngine, Engine};
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
@@ -69,6 +69,8 @@ pub struct KeyedStateBackend {
     restored: RestoredStates,
     /// Where a restore copies tables to while it reads them.
     scratch: Option<PathBuf>,
+    /// For the store, on its own threads.
+    expiry: Arc<Expiry>,
 }
 
 impl KeyedStateBackend {
@@ -94,7 +96,12 @@ impl KeyedStateBackend {
     #[must_use]
     pub fn over(store: Box<dyn ByteStore>, groups: KeyGroups, cache_entries: usize) -> Self {
         let engine = CachedEngine::new(Some(store), cache_entries);
-        Self::with_engine(groups, Engine::Cached(Box::new(engine)))
+        let mut backend = Self::with_engine(groups, Engine::Cached(Box::new(engine)));
+        let expiry = Arc::clone(&backend.expiry);
+        if let Some(store) = backend.engine.link().and_then(|link| link.store.as_mut()) {
+            store.expire_by(expiry);
+        }
+        backend
     }
 
     fn with_engine(groups: KeyGroups, engine: Engine) -> Self {
@@ -111,12 +118,14 @@ impl KeyedStateBackend {
             operator: String::new(),
             restored: RestoredStates::default(),
             scratch: None,
+            expiry: Arc::default(),
         }
     }
 
     /// Sets the clock by which values expire.
     #[must_use]
     pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.expiry.set_clock(Arc::clone(&clock));
         self.clock = clock;
         self
     }
@@ -145,6 +154,7 @@ impl KeyedStateBackend {
     /// Sets the operator's watermark, by which values expire in event time.
     pub fn set_watermark(&mut self, watermark: Timestamp) {
         self.watermark = watermark;
+        self.expiry.set_watermark(watermark);
     }
 
     /// Sets the key that handles work on. Costs one comparison when it is current already.
@@ -212,8 +222,13 @@ impl KeyedStateBackend {
     #[must_use]
     pub fn counters(&self) -> StateCounters {
         match &self.engine {
-            Engine::Heap(_) => StateCounters::default(),
-            Engine::Cached(engine) => engine.counters(),
+            Engine::Heap(_) => {
+                let cleaned_entries = self.slots.iter().map(|slot| slot.cleaned()).sum();
+                StateCounters { cleaned_entries, ..StateCounters::default() }
+            }
+            Engine::Cached(engine) => {
+                StateCounters { cleaned_entries: self.expiry.removed(), ..engine.counters() }
+            }
         }
     }
 
@@ -260,6 +275,7 @@ impl KeyedStateBackend {
             Engine::Cached(_) => Body::Cached(Vec::new()),
         };
         let mut slot: Box<dyn AnySlot> = Box::new(Slot { meta, body });
+        self.expiry.declare(id, &slot.meta().descriptor());
         if let Some(restored) = self.restored.claim(id, &slot.meta().descriptor())? {
             slot.adopt(restored, self.engine.link())?;
         }

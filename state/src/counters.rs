@@ -21,6 +21,9 @@ pub struct StateCounters {
     pub ingested_entries: u64,
     /// Keys that left the cache.
     pub evicted_keys: u64,
+    /// Entries that had expired and were removed without being asked for: by a store while it
+    /// compacts, in memory beside other accesses.
+    pub cleaned_entries: u64,
     /// Keys in the cache at this moment.
     pub cached_keys: u64,
 }

@@ -107,12 +107,54 @@ pub(crate) struct HeapTable<C> {
     cut: Cut,
     shards: Vec<Holding<C>>,
     hot: Hot,
+    sweep: Sweep,
+}
+
+/// How far the search for expired entries has come, round and round.
+#[derive(Debug, Default)]
+struct Sweep {
+    shard: usize,
+    bucket: usize,
+    removed: u64,
 }
 
 impl<C: Cell> HeapTable<C> {
     pub(crate) fn new(cut: Cut) -> Self {
         let shards = (0..cut.shards()).map(|_| Holding::Own(Shard::new())).collect();
-        Self { cut, shards, hot: Hot::default() }
+        Self { cut, shards, hot: Hot::default(), sweep: Sweep::default() }
+    }
+
+    /// Looks at the next `buckets` places of the table and lets `clean` change what lies there; a cell
+    /// left vacant is removed. Shards that a snapshot reads are passed over, not copied.
+    pub(crate) fn sweep(&mut self, buckets: usize, mut clean: impl FnMut(&mut C) -> u64) {
+        for _ in 0..buckets {
+            let Sweep { shard, bucket, .. } = self.sweep;
+            let table = match self.shards.get_mut(shard) {
+                Some(Holding::Own(table)) if bucket < table.num_buckets() => table,
+                Some(_) => {
+                    (self.sweep.shard, self.sweep.bucket) = (shard + 1, 0);
+                    continue;
+                }
+                None => {
+                    (self.sweep.shard, self.sweep.bucket) = (0, 0);
+                    continue;
+                }
+            };
+            self.sweep.bucket += 1;
+            let Some(entry) = table.get_bucket_mut(bucket) else { continue };
+            self.sweep.removed += clean(&mut entry.cell);
+            if entry.cell.is_vacant() {
+                self.hot = Hot::default();
+                if let Ok(entry) = table.get_bucket_entry(bucket) {
+                    entry.remove();
+                }
+            }
+        }
+    }
+
+    /// Entries that sweeps have removed.
+    pub(crate) fn cleaned(&self) -> u64 {
+        self.sweep.removed
     }
 
     /// Reads the cell of a key, if there is one.

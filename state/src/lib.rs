@@ -28,6 +28,7 @@ mod cell;
 mod counters;
 mod entry_key;
 mod error;
+mod expiry;
 mod handle;
 mod heap;
 pub mod inspect;
@@ -52,6 +53,7 @@ pub use backend::{KeyEntry, KeyedState, KeyedStateBackend, StateAccess, WriteMod
 pub use broadcast::{BroadcastRead, BroadcastState, BroadcastWrite, ReadOnly};
 pub use counters::StateCounters;
 pub use error::{StateError, StoreFailure};
+pub use expiry::Expiry;
 pub use handle::{StateDescriptor, StateKind};
 pub use list::ListState;
 pub use map::MapState;

@@ -4,6 +4,8 @@
 //! both go through [`crate::sorted`]. Without a store (one-key state) reads find nothing and writes
 //! are forgotten.
 
+use std::ops::ControlFlow;
+
 use element::{KeyHash, Record};
 
 use crate::heap::CurrentKey;
@@ -37,24 +39,35 @@ impl StoreLink {
         store.get(key)
     }
 
-    fn scan(
+    /// Visits the entries of a prefix from `from` on, as many as make a page; true if there are more.
+    /// In sorted input the current key's entries are at hand, and make one page.
+    fn page(
         &mut self,
         prefix: &[u8],
         key_prefix: usize,
+        from: &[u8],
         visit: &mut dyn FnMut(&[u8], &[u8]),
-    ) -> Result<(), StoreFailure> {
-        let Some(store) = &self.store else { return Ok(()) };
+    ) -> Result<bool, StoreFailure> {
+        let Some(store) = &self.store else { return Ok(false) };
         if let Some(phase) = &mut self.phase {
             phase.cursor.seek(&prefix[..key_prefix], store.as_ref(), &mut self.counters)?;
             phase.cursor.scan(prefix, visit);
-            return Ok(());
+            return Ok(false);
         }
         self.counters.store_range_reads += 1;
         let end = store_key::end_of_prefix(prefix);
-        store.scan(prefix, end.as_deref(), &mut |key, value| {
+        let (mut seen, mut bytes, mut more) = (0, 0, false);
+        store.scan(from, end.as_deref(), &mut |key, value| {
+            more = seen == PAGE || bytes >= PAGE_BYTES;
+            if more {
+                return ControlFlow::Break(());
+            }
+            seen += 1;
+            bytes += key.len() + value.len();
             visit(key, value);
-            std::ops::ControlFlow::Continue(())
-        })
+            ControlFlow::Continue(())
+        })?;
+        Ok(more)
     }
 
     /// Writes the changes of one key, or of many outside of sorted input, and empties the batch.
@@ -69,6 +82,19 @@ impl StoreLink {
         batch.clear();
         Ok(())
     }
+}
+
+/// Entries, and bytes of them, that a map's iteration reads at once.
+const PAGE: usize = 1_024;
+const PAGE_BYTES: usize = 1 << 20;
+
+/// A part of a stored map.
+#[derive(Debug)]
+pub(crate) struct Page<V> {
+    /// Map keys and values, in order.
+    pub(crate) entries: Vec<(Box<[u8]>, V)>,
+    /// Whether the map goes on behind it.
+    pub(crate) more: bool,
 }
 
 /// Reads the stored entries of one state, key and namespace.
@@ -107,23 +133,27 @@ impl Reader<'_> {
         bytes.map(|bytes| decode(&self.state.name, &bytes)).transpose()
     }
 
-    /// All stored map keys with their values.
-    pub(crate) fn scan<V: Record>(
-        &mut self,
-        mut visit: impl FnMut(&[u8], V),
-    ) -> Result<(), StateError> {
+    /// A page of the stored map keys with their values, in order: those behind `after`, or the first.
+    pub(crate) fn page<V: Record>(&mut self, after: Option<&[u8]>) -> Result<Page<V>, StateError> {
         let (prefix, key_len) = self.prefix();
-        let Some(link) = &mut self.link else { return Ok(()) };
+        let mut page = Page { entries: Vec::new(), more: false };
+        let Some(link) = &mut self.link else { return Ok(page) };
+        let mut from = prefix.clone();
+        if let Some(map_key) = after {
+            store_key::push_suffix(map_key, key_len, &mut from);
+            // Right behind it.
+            from.push(0);
+        }
         let suffix = store_key::suffix_len(key_len);
         let mut failure = None;
-        link.scan(&prefix, 8 + key_len, &mut |key, bytes| {
+        page.more = link.page(&prefix, 8 + key_len, &from, &mut |key, bytes| {
             let map_key = key.get(prefix.len()..key.len() - suffix).unwrap_or_default();
             match decode(&self.state.name, bytes) {
-                Ok(value) => visit(map_key, value),
+                Ok(value) => page.entries.push((map_key.into(), value)),
                 Err(error) => failure = Some(error),
             }
         })?;
-        failure.map_or(Ok(()), Err)
+        failure.map_or(Ok(page), Err)
     }
 }
 

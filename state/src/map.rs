@@ -96,9 +96,11 @@ impl<K: Key, V: Record + Clone> MapState<K, V> {
             }),
             Some(ttl) => {
                 let now = backend.now(ttl.clock);
-                backend.with_map(slot, namespace, |cell, reader| {
+                let found = backend.with_map(slot, namespace, |cell, reader| {
                     get_stamped(cell, &key, reader, ttl, now)
-                })
+                })?;
+                sweep::<V>(backend, slot, ttl, now);
+                Ok(found)
             }
         }
     }
@@ -155,7 +157,9 @@ impl<K: Key, V: Record + Clone> MapState<K, V> {
                 backend.with_map(slot, namespace, |cell, _| {
                     cell.put(&key, Stamped { at, value });
                     Ok(((), Touch::Dirty))
-                })
+                })?;
+                sweep::<V>(backend, slot, ttl, at);
+                Ok(())
             }
         }
     }
@@ -233,7 +237,7 @@ impl<K: Key, V: Record + Clone> MapState<K, V> {
         }
     }
 
-    /// Copies of all entries, in the order of keys. One range read of the store.
+    /// Copies of all entries, in the order of keys. One range read of the store a page of 1,024.
     ///
     /// # Errors
     ///
@@ -263,8 +267,26 @@ impl<K: Key, V: Record + Clone> MapState<K, V> {
         Ok(found)
     }
 
+    /// Visits each entry once, in the order of keys. A map of more than a page, 1,024 entries or a
+    /// mebibyte, is read from a store page by page and not kept in memory.
+    ///
+    /// # Errors
+    ///
+    /// [`StateError`].
+    pub fn for_each(
+        &self,
+        context: &mut (impl StateAccess + ?Sized),
+        mut each: impl FnMut(K, &V),
+    ) -> Result<(), StateError> {
+        self.visit(context, &[], |key, value| {
+            each(key, value);
+            Visited::Kept
+        })
+    }
+
     /// Visits each entry once, in the order of keys, and removes those that `keep` refuses; what it
-    /// does to a value stays.
+    /// does to a value stays. Read as by [`for_each`](Self::for_each); what is changed or removed is
+    /// kept until it is written.
     ///
     /// # Errors
     ///
@@ -403,6 +425,18 @@ impl Visited {
             other => other.verdict(),
         }
     }
+}
+
+/// Removes the expired entries of a few maps from memory, behind the access at hand.
+fn sweep<V: Record + Clone>(
+    backend: &mut KeyedStateBackend,
+    slot: usize,
+    ttl: TtlConfig,
+    now: Timestamp,
+) {
+    backend.sweep(slot, |cell: &mut MapCell<Stamped<V>>| {
+        cell.drop_dead(|held| ttl.is_expired(held.at, now))
+    });
 }
 
 fn get_stamped<V: Record + Clone>(

@@ -2,15 +2,18 @@
 //!
 //! Over a store each map entry is an entry of the store. A cell then holds what has been read and
 //! what has been changed; it is complete once the whole range has been read, or is known to be empty.
+//! An iteration takes in a map of one page; of a larger one it reads page by page, beside what the
+//! cell holds, and keeps only what it changes.
 //! Entries lie in the order of their keys' canonical bytes, so iteration has one order everywhere.
 
 use std::collections::BTreeMap;
+use std::ops::{Bound, ControlFlow};
 
 use element::{CodecError, Record};
 
 use crate::StateError;
 use crate::cell::{Cell, Emit};
-use crate::link::Reader;
+use crate::link::{Page, Reader};
 
 /// Map entries by the canonical bytes of their key.
 #[derive(Clone, Debug)]
@@ -43,16 +46,20 @@ impl<V: Record + Clone> MapCell<V> {
         Ok(self.entries.get_mut(key).expect("the entry has just been inserted"))
     }
 
-    fn load_all(&mut self, reader: &mut Reader<'_>) -> Result<(), StateError> {
-        if !self.complete {
-            reader.scan(|key, value: V| {
-                self.entries
-                    .entry(key.into())
-                    .or_insert(Entry { value: Some(value), dirty: false });
-            })?;
-            self.complete = true;
+    /// Takes in a map of one page; else hands out the first page.
+    fn load_all(&mut self, reader: &mut Reader<'_>) -> Result<Option<Page<V>>, StateError> {
+        if self.complete {
+            return Ok(None);
         }
-        Ok(())
+        let page = reader.page(None)?;
+        if page.more {
+            return Ok(Some(page));
+        }
+        for (key, value) in page.entries {
+            self.entries.entry(key).or_insert(Entry { value: Some(value), dirty: false });
+        }
+        self.complete = true;
+        Ok(None)
     }
 
     /// Drops what is known to be absent and needs no delete.
@@ -117,39 +124,118 @@ impl<V: Record + Clone> MapCell<V> {
         }
     }
 
-    /// Visits every entry in the order of keys; one that `keep` refuses is removed.
+    /// Visits every entry in the order of keys; one that `keep` refuses is removed. Holds one page of
+    /// what is stored at a time.
     pub(crate) fn retain(
         &mut self,
         reader: &mut Reader<'_>,
         mut keep: impl FnMut(&[u8], &mut V) -> Result<Verdict, StateError>,
     ) -> Result<(), StateError> {
-        self.load_all(reader)?;
-        let mut failure = None;
-        for (key, entry) in &mut self.entries {
-            let Some(value) = &mut entry.value else { continue };
-            match keep(key, value) {
-                Ok(Verdict::Keep) => {}
-                Ok(Verdict::Changed) => entry.dirty = true,
-                Ok(Verdict::Remove) => *entry = Entry { value: None, dirty: true },
-                Err(error) => {
-                    failure = Some(error);
-                    break;
-                }
-            }
-        }
+        let visited = match self.load_all(reader)? {
+            None => self.visit_held(&mut keep).map(|_| ()),
+            Some(first) => self.visit_pages(first, reader, &mut keep).map(|_| ()),
+        };
         if !reader.is_durable() {
             self.entries.retain(|_, entry| entry.value.is_some());
         }
-        failure.map_or(Ok(()), Err)
+        visited
+    }
+
+    /// Visits the entries of a cell that is complete.
+    fn visit_held(&mut self, keep: Keep<'_, V>) -> Result<ControlFlow<()>, StateError> {
+        for (key, entry) in &mut self.entries {
+            if entry.visit(key, keep)?.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// Visits what is stored page by page, and what the cell holds between.
+    fn visit_pages(
+        &mut self,
+        mut page: Page<V>,
+        reader: &mut Reader<'_>,
+        keep: Keep<'_, V>,
+    ) -> Result<ControlFlow<()>, StateError> {
+        let mut behind: Option<Box<[u8]>> = None;
+        loop {
+            let last = page.entries.last().filter(|_| page.more).map(|(key, _)| key.clone());
+            if self.visit_page(page.entries, behind.as_deref(), last.as_deref(), keep)?.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+            let Some(last) = last else { return Ok(ControlFlow::Continue(())) };
+            page = reader.page(Some(&last))?;
+            behind = Some(last);
+        }
+    }
+
+    /// Visits one page, and what the cell holds behind one key and up to another; the cell's entries
+    /// go before those stored under the same key.
+    fn visit_page(
+        &mut self,
+        stored: Vec<(Box<[u8]>, V)>,
+        behind: Option<&[u8]>,
+        last: Option<&[u8]>,
+        keep: Keep<'_, V>,
+    ) -> Result<ControlFlow<()>, StateError> {
+        let from = behind.map_or(Bound::Unbounded, Bound::Excluded);
+        let to = last.map_or(Bound::Unbounded, Bound::Included);
+        let held: Vec<Box<[u8]>> =
+            self.entries.range::<[u8], _>((from, to)).map(|(key, _)| key.clone()).collect();
+        let mut held = held.into_iter().peekable();
+        for (key, value) in stored {
+            while let Some(earlier) = held.next_if(|held| *held < key) {
+                if self.visit_one(&earlier, keep)?.is_break() {
+                    return Ok(ControlFlow::Break(()));
+                }
+            }
+            let flow = if held.next_if(|held| *held == key).is_some() {
+                self.visit_one(&key, keep)?
+            } else {
+                let mut entry = Entry { value: Some(value), dirty: false };
+                let flow = entry.visit(&key, keep)?;
+                if entry.dirty {
+                    self.entries.insert(key, entry);
+                }
+                flow
+            };
+            if flow.is_break() {
+                return Ok(flow);
+            }
+        }
+        for key in held {
+            if self.visit_one(&key, keep)?.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    fn visit_one(&mut self, key: &[u8], keep: Keep<'_, V>) -> Result<ControlFlow<()>, StateError> {
+        self.entries
+            .get_mut(key)
+            .map_or(Ok(ControlFlow::Continue(())), |held| held.visit(key, keep))
+    }
+
+    /// Removes the entries in memory that `is_dead` says; none is in a store. Returns how many.
+    pub(crate) fn drop_dead(&mut self, is_dead: impl Fn(&V) -> bool) -> u64 {
+        let before = self.entries.len();
+        self.entries.retain(|_, entry| !entry.value.as_ref().is_some_and(&is_dead));
+        (before - self.entries.len()) as u64
     }
 
     /// Whether it holds an entry; reads as far as it must.
     pub(crate) fn is_empty(&mut self, reader: &mut Reader<'_>) -> Result<bool, StateError> {
-        let present = |cell: &Self| cell.entries.values().any(|entry| entry.value.is_some());
-        if !present(self) {
-            self.load_all(reader)?;
+        if self.entries.values().any(|entry| entry.value.is_some()) {
+            return Ok(false);
         }
-        Ok(!present(self))
+        let stop = &mut |_: &[u8], _: &mut V| Ok(Verdict::Stop);
+        let flow = match self.load_all(reader)? {
+            None => self.visit_held(stop)?,
+            Some(first) => self.visit_pages(first, reader, stop)?,
+        };
+        Ok(flow.is_continue())
     }
 
     /// Removes every entry.
@@ -163,6 +249,25 @@ pub(crate) enum Verdict {
     Keep,
     Changed,
     Remove,
+    /// It is kept, and no other one is visited.
+    Stop,
+}
+
+/// Decides about the entries that are visited.
+type Keep<'a, V> = &'a mut dyn FnMut(&[u8], &mut V) -> Result<Verdict, StateError>;
+
+impl<V> Entry<V> {
+    /// Has an entry decided about, if it is there.
+    fn visit(&mut self, key: &[u8], keep: Keep<'_, V>) -> Result<ControlFlow<()>, StateError> {
+        let Some(value) = &mut self.value else { return Ok(ControlFlow::Continue(())) };
+        match keep(key, value)? {
+            Verdict::Keep => {}
+            Verdict::Changed => self.dirty = true,
+            Verdict::Remove => *self = Self { value: None, dirty: true },
+            Verdict::Stop => return Ok(ControlFlow::Break(())),
+        }
+        Ok(ControlFlow::Continue(()))
+    }
 }
 
 impl<V: Record + Clone> Cell for MapCell<V> {

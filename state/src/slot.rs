@@ -125,6 +125,9 @@ pub(crate) trait AnySlot: Any + Send {
 
     /// Appends the keys of a table in memory, once for each namespace, in no order.
     fn keys(&self, into: &mut Vec<KeyEntry>);
+
+    /// Entries that had expired and were removed beside other accesses.
+    fn cleaned(&self) -> u64;
 }
 
 impl<C: Cell> AnySlot for Slot<C> {
@@ -188,6 +191,13 @@ impl<C: Cell> AnySlot for Slot<C> {
     fn keys(&self, into: &mut Vec<KeyEntry>) {
         if let Body::Heap(table) = &self.body {
             table.keys(into);
+        }
+    }
+
+    fn cleaned(&self) -> u64 {
+        match &self.body {
+            Body::Heap(table) => table.cleaned(),
+            Body::Cached(_) => 0,
         }
     }
 }

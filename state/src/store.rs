@@ -7,6 +7,9 @@
 //! Left out on purpose: durability of single writes. What must survive a crash is in snapshots.
 
 mod background;
+mod cleaner;
+#[cfg(test)]
+mod cleaning_tests;
 mod fjall;
 mod memory;
 #[cfg(feature = "rocksdb")]
@@ -29,7 +32,7 @@ pub use write_batch::WriteBatch;
 #[cfg(feature = "rocksdb")]
 use crate::snapshot::fetch_tables;
 use crate::snapshot::{SnapshotSource, StoreTables};
-use crate::{StateError, StoreFailure};
+use crate::{Expiry, StateError, StoreFailure};
 
 /// What a scan hands out: key and value, in the order of keys. Break ends the scan.
 pub type Visit<'a> = &'a mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>;
@@ -77,6 +80,10 @@ pub trait ByteStore: Send + fmt::Debug {
     fn bulk_load(&mut self) -> Result<Option<Box<dyn BulkLoad>>, StoreFailure> {
         Ok(None)
     }
+
+    /// Hands over who knows which entries have expired: a store that rewrites its files may leave those
+    /// out, as long as a view that is open goes on showing them. Called once, before any write.
+    fn expire_by(&mut self, _expiry: Arc<Expiry>) {}
 
     /// A checkpoint is complete, with the view that the store gave for it.
     fn checkpoint_completed(&mut self, _id: CheckpointId) {}

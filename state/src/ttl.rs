@@ -2,6 +2,10 @@
 //!
 //! A value written at `t` is gone from `t + duration` on. The stamp travels in front of the value,
 //! 8 bytes, so a snapshot can leave expired entries out without knowing the type.
+//!
+//! What has expired is cleaned up when it is accessed; where nobody asks for it, in memory a few places
+//! at each access to the state, over a store when the store compacts ([`crate::Expiry`]). The
+//! elements of a list expire each by its own time and are cleaned up on access alone.
 
 use std::time::Duration;
 

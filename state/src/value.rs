@@ -148,8 +148,12 @@ impl<V: Record + Clone> ValueState<V> {
         match self.handle.ttl {
             None => backend.change_record(slot, namespace, Load::Blind, |held| *held = Some(value)),
             Some(ttl) => {
-                let stamped = Stamped { at: backend.now(ttl.clock), value };
-                backend.change_record(slot, namespace, Load::Blind, |held| *held = Some(stamped))
+                let now = backend.now(ttl.clock);
+                let stamped = Stamped { at: now, value };
+                backend
+                    .change_record(slot, namespace, Load::Blind, |held| *held = Some(stamped))?;
+                sweep::<V>(backend, slot, ttl, now);
+                Ok(())
             }
         }
     }
@@ -239,6 +243,18 @@ pub(crate) fn read_stamped<V: Record + Clone>(
     ttl: TtlConfig,
 ) -> Result<Option<V>, StateError> {
     let now = backend.now(ttl.clock);
+    let found = read_at::<V>(backend, slot, namespace, ttl, now)?;
+    sweep::<V>(backend, slot, ttl, now);
+    Ok(found)
+}
+
+fn read_at<V: Record + Clone>(
+    backend: &mut KeyedStateBackend,
+    slot: usize,
+    namespace: &[u8],
+    ttl: TtlConfig,
+    now: Timestamp,
+) -> Result<Option<V>, StateError> {
     let look = |held: Option<&Stamped<V>>| {
         held.map(|held| (ttl.is_expired(held.at, now), held.value.clone()))
     };
@@ -256,6 +272,20 @@ pub(crate) fn read_stamped<V: Record + Clone>(
         renew::<V>(backend, slot, namespace, now)?;
     }
     Ok(Some(value))
+}
+
+/// Removes a few expired values of other keys from memory, behind the access at hand: what has expired
+/// and may still be seen is seen first.
+fn sweep<V: Record + Clone>(
+    backend: &mut KeyedStateBackend,
+    slot: usize,
+    ttl: TtlConfig,
+    now: Timestamp,
+) {
+    backend.sweep(slot, |cell: &mut One<Stamped<V>>| {
+        let expired = cell.0.take_if(|held| ttl.is_expired(held.at, now));
+        u64::from(expired.is_some())
+    });
 }
 
 fn renew<V: Record + Clone>(
@@ -280,12 +310,15 @@ pub(crate) fn change_stamped<V: Record + Clone, R>(
     change: impl FnOnce(&mut Option<V>) -> R,
 ) -> Result<R, StateError> {
     let now = backend.now(ttl.clock);
-    backend.change_record(slot, namespace, Load::Read, |held: &mut Option<Stamped<V>>| {
+    let changed = |held: &mut Option<Stamped<V>>| {
         let hidden = ttl.visibility == TtlVisibility::NeverReturnExpired;
         let live = held.take().filter(|held| !(hidden && ttl.is_expired(held.at, now)));
         let mut value = live.map(|held| held.value);
         let result = change(&mut value);
         *held = value.map(|value| Stamped { at: now, value });
         result
-    })
+    };
+    let result = backend.change_record(slot, namespace, Load::Read, changed)?;
+    sweep::<V>(backend, slot, ttl, now);
+    Ok(result)
 }

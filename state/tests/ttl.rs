@@ -163,3 +163,35 @@ fn a_time_to_live_is_in_the_snapshot_and_survives_a_restore() {
         assert_eq!(value.get(&mut moved.backend).unwrap(), None);
     }
 }
+
+/// What has expired leaves memory beside accesses to other keys, a few places at each.
+#[test]
+fn expired_values_of_other_keys_leave_memory_beside_other_accesses() {
+    const KEYS: u64 = 2_000;
+    let (mut subject, clock) = at_time(Kind(support::Where::Heap, 0));
+    let backend = &mut subject.backend;
+    let value = ValueState::<u64>::new("value").with_ttl(ttl());
+    let map = MapState::<u8, u64>::new("map").with_ttl(ttl());
+    for key in 0..KEYS {
+        set_key(backend, &key);
+        value.set(backend, key).unwrap();
+        map.put(backend, &1, key).unwrap();
+        map.put(backend, &2, key).unwrap();
+    }
+    assert_eq!(backend.counters().cleaned_entries, 0);
+    clock.set(Timestamp(100));
+    set_key(backend, &KEYS);
+    for _ in 0..KEYS {
+        value.set(backend, 1).unwrap();
+        map.put(backend, &1, 1).unwrap();
+    }
+    assert_eq!(backend.counters().cleaned_entries, 3 * KEYS, "all of them, and nothing else");
+    assert_eq!(value.get(backend).unwrap(), Some(1));
+    assert_eq!(map.entries(backend).unwrap(), [(1, 1)]);
+    let other = backend.snapshot(&subject.timers);
+    for _ in 0..KEYS {
+        value.set(backend, 2).unwrap();
+    }
+    drop(other);
+    assert_eq!(value.get(backend).unwrap(), Some(2), "a shard that a snapshot reads is left alone");
+}

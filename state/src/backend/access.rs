@@ -12,6 +12,10 @@ use crate::link::Reader;
 use crate::map_cell::MapCell;
 use crate::slot::{Body, Slot, cells_at};
 
+/// Places of a table in memory that one access looks at for expired entries: enough that a pass over
+/// all takes a third as many accesses as there are entries.
+const SWEPT: usize = 5;
+
 /// Whether a cell that is not at hand must be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Load {
@@ -103,6 +107,16 @@ impl KeyedStateBackend {
             }
         }
         self.with_cached(slot, namespace, Load::Read, work)
+    }
+
+    /// Beside an access to a state with a time to live: looks at a few other cells in memory, and lets
+    /// `clean` remove what has expired. A store cleans up when it compacts.
+    pub(crate) fn sweep<C: Cell>(&mut self, slot: usize, clean: impl FnMut(&mut C) -> u64) {
+        if let Engine::Heap(_) = &self.engine
+            && let Body::Heap(table) = &mut slot_of::<C>(&mut self.slots[slot]).body
+        {
+            table.sweep(SWEPT, clean);
+        }
     }
 
     /// Works on a cell of a cached key, fetched if need be.

@@ -107,7 +107,7 @@ impl KeyedStateBackend {
         let watermarks = readers.iter().map(|source| source.reader.header().watermark);
         report.watermark = watermarks.min().unwrap_or(Timestamp::MIN);
         report.states = self.restored.headers().map(|state| state.descriptor.clone()).collect();
-        self.watermark = self.watermark.max(report.watermark);
+        self.set_watermark(self.watermark.max(report.watermark));
         report.entries = match self.engine {
             Engine::Heap(_) => self.restore_heap(timers, &readers)?,
             Engine::Cached(_) => self.restore_store(timers, &readers)?,

@@ -12,7 +12,7 @@ use super::{
     MAGIC, SnapshotError, SnapshotHandle, SnapshotHeader, StoreTables, TABLES_MAGIC, tables,
 };
 use crate::cell::Cell;
-use crate::handle::StateKind;
+use crate::expiry::{is_expired, stamped};
 use crate::heap::{Cut, SharedShard};
 use crate::slot::Meta;
 use crate::store::{StoreSnapshot, WriteBatch};
@@ -224,13 +224,9 @@ impl Filter<'_> {
             return true;
         }
         let Some(state) = self.header.state(state) else { return false };
-        let Some(ttl) = state.descriptor.ttl else { return true };
         // The elements of a list each have a stamp; they are cleaned up on access.
-        if state.descriptor.kind == StateKind::List {
-            return true;
-        }
+        let Some(ttl) = stamped(&state.descriptor) else { return true };
         let now = if ttl.clock == TtlClock::EventTime { self.now.1 } else { self.now.0 };
-        let stamp = value.first_chunk::<8>().map(|stamp| Timestamp(i64::from_le_bytes(*stamp)));
-        stamp.is_none_or(|stamp| !ttl.is_expired(stamp, now))
+        !is_expired(&ttl, value, now)
     }
 }

@@ -6,14 +6,20 @@
 
 use std::fmt;
 use std::ops::{Bound, ControlFlow};
+use std::panic::AssertUnwindSafe;
 use std::path::Path;
+use std::sync::Arc;
 
+use fjall::compaction::filter::{
+    CompactionFilter, CompactionFilterResult, Context, Factory, ItemAccessor, Verdict,
+};
 use fjall::config::CompressionPolicy;
 use fjall::{CompressionType, Database, Keyspace, KeyspaceCreateOptions, Readable, Snapshot};
 
 use super::background::BackgroundLoad;
+use super::cleaner::{Cleaner, OpenView};
 use super::{BulkLoad, ByteStore, StoreContext, StoreSnapshot, Visit, WriteBatch};
-use crate::StoreFailure;
+use crate::{Expiry, StoreFailure};
 
 /// The longest key that fjall takes.
 const MAX_KEY: usize = 65_535;
@@ -22,6 +28,7 @@ const MAX_KEY: usize = 65_535;
 pub struct FjallByteStore {
     database: Database,
     entries: Keyspace,
+    cleaner: Arc<Cleaner>,
 }
 
 impl FjallByteStore {
@@ -31,18 +38,24 @@ impl FjallByteStore {
     ///
     /// [`StoreFailure`].
     pub fn open(directory: &Path, cache_bytes: u64) -> Result<Self, StoreFailure> {
+        let cleaner = Arc::new(Cleaner::default());
         let open = || {
+            let filters = Arc::clone(&cleaner);
             let database = Database::builder(directory)
                 .cache_size(cache_bytes)
                 .manual_journal_persist(true)
                 .worker_threads(1)
+                .with_compaction_filter_factories(Arc::new(move |_| {
+                    let factory = CleanerFactory(AssertUnwindSafe(Arc::clone(&filters)));
+                    Some(Arc::new(factory) as Arc<dyn Factory>)
+                }))
                 .open()?;
             let entries = database.keyspace("state", || {
                 KeyspaceCreateOptions::default()
                     .manual_journal_persist(true)
                     .data_block_compression_policy(CompressionPolicy::all(CompressionType::Lz4))
             })?;
-            Ok(Self { database, entries })
+            Ok(Self { database, entries, cleaner: Arc::clone(&cleaner) })
         };
         open().map_err(failed("open"))
     }
@@ -54,6 +67,15 @@ impl FjallByteStore {
     /// [`StoreFailure`].
     pub fn factory(context: &StoreContext) -> Result<Box<dyn ByteStore>, StoreFailure> {
         Ok(Box::new(Self::open(&context.directory, context.cache_bytes)?))
+    }
+}
+
+#[cfg(test)]
+impl FjallByteStore {
+    /// Rewrites all tables.
+    pub(super) fn compact(&self) {
+        self.entries.rotate_memtable_and_wait().expect("the store flushes");
+        self.entries.major_compact().expect("the store compacts");
     }
 }
 
@@ -114,8 +136,13 @@ impl ByteStore for FjallByteStore {
     }
 
     fn snapshot(&self) -> Result<Box<dyn StoreSnapshot>, StoreFailure> {
+        let guard = OpenView::of(&self.cleaner);
         let view = self.database.snapshot();
-        Ok(Box::new(FjallSnapshot { view, entries: self.entries.clone() }))
+        Ok(Box::new(FjallSnapshot { view, entries: self.entries.clone(), _guard: guard }))
+    }
+
+    fn expire_by(&mut self, expiry: Arc<Expiry>) {
+        self.cleaner.expire_by(expiry);
     }
 
     fn bulk_load(&mut self) -> Result<Option<Box<dyn BulkLoad>>, StoreFailure> {
@@ -147,6 +174,7 @@ impl fmt::Debug for FjallByteStore {
 struct FjallSnapshot {
     view: Snapshot,
     entries: Keyspace,
+    _guard: OpenView,
 }
 
 impl StoreSnapshot for FjallSnapshot {
@@ -159,5 +187,28 @@ impl StoreSnapshot for FjallSnapshot {
 impl fmt::Debug for FjallSnapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FjallSnapshot").finish_non_exhaustive()
+    }
+}
+
+/// Makes a filter for each compaction. What it shares is whole after a panic: counters, and words
+/// that are replaced as one.
+struct CleanerFactory(AssertUnwindSafe<Arc<Cleaner>>);
+
+impl Factory for CleanerFactory {
+    fn name(&self) -> &'static str {
+        "expired state"
+    }
+
+    fn make_filter(&self, _: &Context) -> Box<dyn CompactionFilter> {
+        Box::new(CleanerFilter(Arc::clone(&self.0.0)))
+    }
+}
+
+struct CleanerFilter(Arc<Cleaner>);
+
+impl CompactionFilter for CleanerFilter {
+    fn filter_item(&mut self, item: ItemAccessor<'_>, _: &Context) -> CompactionFilterResult {
+        let removes = self.0.removes(item.key(), &item.value()?);
+        Ok(if removes { Verdict::Remove } else { Verdict::Keep })
     }
 }

@@ -14,15 +14,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use element::CheckpointId;
 use rocksdb::checkpoint::Checkpoint;
+use rocksdb::compaction_filter::Decision;
 use rocksdb::{
     BlockBasedOptions, Cache, DB, DBCompressionType, DBRawIterator, IngestExternalFileOptions,
     Options, ReadOptions, SstFileWriter, WriteOptions,
 };
 
 use super::background::{BackgroundLoad, Batches};
+use super::cleaner::Cleaner;
 use super::{BulkLoad, ByteStore, StoreContext, StoreSnapshot, Visit, WriteBatch};
-use crate::StoreFailure;
 use crate::snapshot::{KeptTables, StoreTables};
+use crate::{Expiry, StoreFailure};
 
 /// Bytes of one table file of a bulk load, about.
 const TABLE_BYTES: u64 = 64 << 20;
@@ -35,6 +37,7 @@ pub struct RocksByteStore {
     next: Arc<AtomicU64>,
     /// Which tables lie in checkpoints already.
     kept: KeptTables,
+    cleaner: Arc<Cleaner>,
 }
 
 impl RocksByteStore {
@@ -57,12 +60,18 @@ impl RocksByteStore {
         options.create_if_missing(true);
         options.set_write_buffer_size(64 << 20);
         options.set_max_background_jobs(2);
+        let cleaner = Arc::new(Cleaner::default());
+        let filter = Arc::clone(&cleaner);
+        options.set_compaction_filter("expired state", move |_, key, value| {
+            if filter.removes(key, value) { Decision::Remove } else { Decision::Keep }
+        });
         let database = DB::open(&options, directory.join("db")).map_err(failed("open"))?;
         Ok(Self {
             database: Arc::new(database),
             directory: directory.to_owned(),
             next: Arc::default(),
             kept: KeptTables::default(),
+            cleaner,
         })
     }
 
@@ -77,6 +86,14 @@ impl RocksByteStore {
 
     fn next_path(&self, what: &str) -> PathBuf {
         self.directory.join(format!("{what}-{}", self.next.fetch_add(1, Ordering::Relaxed)))
+    }
+}
+
+#[cfg(test)]
+impl RocksByteStore {
+    /// Rewrites all tables.
+    pub(super) fn compact(&self) {
+        self.database.compact_range::<&[u8], &[u8]>(None, None);
     }
 }
 
@@ -142,6 +159,10 @@ impl ByteStore for RocksByteStore {
             .and_then(|checkpoint| checkpoint.create_checkpoint(&directory))
             .map_err(failed("snapshot"))?;
         Ok(Box::new(RocksDbSnapshot { directory, kept: self.kept.clone() }))
+    }
+
+    fn expire_by(&mut self, expiry: Arc<Expiry>) {
+        self.cleaner.expire_by(expiry);
     }
 
     fn checkpoint_completed(&mut self, id: CheckpointId) {
