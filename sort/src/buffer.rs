@@ -17,6 +17,7 @@
 //! Filled by the sorter; drained, part by part, into a run or into the stream.
 
 use crate::account::Account;
+use crate::draft::{Draft, Drafted};
 use crate::radix::Entry;
 use crate::record::{self, Layout};
 use crate::rules::Rules;
@@ -124,6 +125,25 @@ impl Buffer {
             record::append(&mut part.open, timestamp, key, payload);
             part.records += 1;
         }
+    }
+
+    /// Appends a record by what writes its payload, in place; there is room for a [`Draft`] of the key.
+    #[inline]
+    pub(crate) fn draft(
+        &mut self,
+        prefix: u64,
+        timestamp: i64,
+        key: &[u8],
+        is_damaged: &mut bool,
+        write_payload: impl FnOnce(&mut Vec<u8>),
+    ) -> Drafted {
+        let part = self.part(prefix);
+        let Some(part) = self.parts.get_mut(part) else { return Drafted::Damaged };
+        let mut draft = Draft::begin(&mut part.open, is_damaged, timestamp, key);
+        write_payload(draft.page());
+        let drafted = draft.end();
+        part.records += usize::from(matches!(drafted, Drafted::Done(_)));
+        drafted
     }
 
     /// Appends an encoded record, for which there is room.
@@ -369,6 +389,13 @@ impl Keyed for Buffer {
     #[inline]
     fn timestamp(&self, at: u64) -> i64 {
         self.layout_at(at).timestamp
+    }
+
+    #[inline]
+    fn key_and_timestamp(&self, at: u64) -> (&[u8], i64) {
+        let bytes = self.bytes_at(at);
+        let layout = record::parse(bytes).unwrap_or_default();
+        (bytes.get(layout.key_at..layout.payload_at).unwrap_or_default(), layout.timestamp)
     }
 }
 

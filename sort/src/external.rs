@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use crate::buffer::Buffer;
+use crate::draft::{self, Drafted};
 use crate::in_memory::{Held, InMemory};
 use crate::merge::Merge;
 use crate::passes::{Pass, reduce};
@@ -55,9 +56,11 @@ pub struct ExternalSorter {
     spiller: Spiller,
     buffer: Buffer,
     runs: Vec<Run>,
-    /// The record that [`ExternalSorter::push_with`] is given, until its key says where it goes. One
-    /// record, and nothing between two calls but capacity up to [`SCRATCH`].
+    /// The key that [`ExternalSorter::push_with`] is given, until it says where the record goes; all of
+    /// a record that is not written in place. Nothing between two calls but capacity up to [`SCRATCH`].
     scratch: Vec<u8>,
+    /// Whether the last payload was short, so that the next one is written in place.
+    is_short: bool,
     has_failed: bool,
 }
 
@@ -72,6 +75,7 @@ impl ExternalSorter {
             buffer: Buffer::new(page_bytes, cut),
             runs: Vec::new(),
             scratch: Vec::new(),
+            is_short: true,
             has_failed: false,
         }
     }
@@ -95,7 +99,10 @@ impl ExternalSorter {
         Ok(())
     }
 
-    /// Adds a record whose key and payload the caller appends to memory of the sorter.
+    /// Adds a record whose key and payload the caller appends to memory of the sorter: the key first.
+    ///
+    /// Short payloads are written where they stay. The first long one behind a short one may, for as
+    /// long as the call, take memory beyond the budget: that of a page and of the record.
     ///
     /// # Errors
     ///
@@ -103,7 +110,8 @@ impl ExternalSorter {
     ///
     /// # Panics
     ///
-    /// If a closure takes bytes away from the vector that it is to append to.
+    /// If a closure takes bytes away from the vector that it is to append to; the sorter has then
+    /// failed.
     #[inline]
     pub fn push_with(
         &mut self,
@@ -111,28 +119,29 @@ impl ExternalSorter {
         write_key: impl FnOnce(&mut Vec<u8>),
         write_payload: impl FnOnce(&mut Vec<u8>),
     ) -> Result<(), SortError> {
-        let scratch = &mut self.scratch;
-        scratch.clear();
-        record::append_head(scratch, timestamp, 0, 0);
-        let key_at = scratch.len();
-        write_key(scratch);
-        let payload_at = scratch.len();
-        write_payload(scratch);
-        let end = scratch.len();
-        assert!(key_at <= payload_at && payload_at <= end, "a closure took bytes of another");
-        let (key, payload) = (payload_at - key_at, end - payload_at);
-        if end > SCRATCH || !record::is_narrow(key, payload) {
-            return self.push_long(timestamp, key_at, payload_at);
+        self.scratch.clear();
+        write_key(&mut self.scratch);
+        let key = self.scratch.len();
+        let prefix = self.spiller.rules.prefix(&self.scratch);
+        if self.is_short && key <= SCRATCH && self.buffer.has_room(prefix, draft::room_for(key)) {
+            let failed = &mut self.has_failed;
+            return match self.buffer.draft(prefix, timestamp, &self.scratch, failed, write_payload)
+            {
+                Drafted::Done(payload) => {
+                    self.spiller.stats.records += 1;
+                    self.spiller.stats.bytes_in += (key + payload) as u64;
+                    Ok(())
+                }
+                Drafted::TooLong(payload) => {
+                    self.scratch.extend_from_slice(&payload);
+                    self.push_scratch(key, timestamp)
+                }
+                Drafted::Damaged => panic!("a payload's writer took bytes of other records"),
+            };
         }
-        record::set_lengths(scratch, 0, timestamp, key, payload);
-        let prefix = self.spiller.rules.prefix(&scratch[key_at..payload_at]);
-        if !self.buffer.has_room(prefix, end) {
-            self.make_room(prefix, end)?;
-        }
-        self.spiller.stats.records += 1;
-        self.spiller.stats.bytes_in += (key + payload) as u64;
-        self.buffer.push_encoded(prefix, &self.scratch);
-        Ok(())
+        write_payload(&mut self.scratch);
+        assert!(key <= self.scratch.len(), "a payload's writer took bytes of the key");
+        self.push_scratch(key, timestamp)
     }
 
     /// A sorter that goes on with runs that an earlier one sealed, as if their records had been pushed
@@ -263,17 +272,17 @@ impl ExternalSorter {
         if self.has_failed { Err(SortError::Failed) } else { Ok(()) }
     }
 
-    /// Adds a record that is long, or needs the wide form, from where it was written.
+    /// Adds a record that lies in the scratch memory, the first `key` bytes of which are its key.
     #[cold]
-    fn push_long(
-        &mut self,
-        timestamp: i64,
-        key_at: usize,
-        payload_at: usize,
-    ) -> Result<(), SortError> {
+    fn push_scratch(&mut self, key: usize, timestamp: i64) -> Result<(), SortError> {
         let scratch = std::mem::take(&mut self.scratch);
-        let (head_and_key, payload) = scratch.split_at(payload_at);
-        self.push(head_and_key.get(key_at..).unwrap_or_default(), timestamp, payload)
+        let (key, payload) = scratch.split_at(key);
+        self.is_short = payload.len() <= draft::SHORT_PAYLOAD;
+        let pushed = self.push(key, timestamp, payload);
+        if scratch.capacity() <= SCRATCH {
+            self.scratch = scratch;
+        }
+        pushed
     }
 
     /// Writes the buffer as a run, if it holds records. A failed spill drops everything.

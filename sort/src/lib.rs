@@ -3,7 +3,7 @@
 //! ```text
 //! options, rules       what is asked, and the one order
 //!
-//! ExternalSorter --> buffer (sorting, radix, window) -- in_memory --> SortedStream --> Groups
+//! ExternalSorter --> buffer (draft, sorting, radix, window) -- in_memory --> SortedStream --> Groups
 //!      |               |                                 ^
 //!      |               v when the memory refuses         |
 //!      |          spiller, run (record, block) --> run_reader, merge (passes before)
@@ -59,7 +59,7 @@
 //! ```
 //!
 //! Stands alone: any byte-string keys, a timestamp and a payload each. Left out on purpose: hashing
-//! and key groups (the runtime puts the hash in front of the key), where descriptions of durable runs
+//! and key groups (the runtime gives the hash as the prefix of a key), where descriptions of durable runs
 //! rest, and threads.
 
 #![forbid(unsafe_code)]
@@ -71,6 +71,7 @@ mod buffer;
 mod combined;
 mod combining;
 mod directories;
+mod draft;
 mod durable;
 mod error;
 mod external;

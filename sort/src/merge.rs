@@ -1,10 +1,12 @@
 //! [`Merge`]: several runs read as one, by a tree of losers.
 //!
 //! Each inner node holds the run that lost there; the winner is outside. A step replays the
-//! winner's path: log2(runs) comparisons, nearly all of two prefixes that lie side by side. Equal
-//! records come from the earlier run first, which is the order of arrival as long as neighbours are
-//! merged with neighbours. Source: Knuth, TAOCP vol. 3, 5.4.1.
+//! winner's path: log2(runs) comparisons, nearly all of them between [`Head`]s that lie side by side,
+//! and none at all where the next record of the winner's run equals its last. Equal records come from
+//! the earlier run first, which is the order of arrival as long as neighbours are merged with
+//! neighbours. Source: Knuth, TAOCP vol. 3, 5.4.1.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use crate::SortError;
@@ -12,15 +14,31 @@ use crate::run::Run;
 use crate::run_reader::{PrefixRange, RunReader, WHOLE};
 use crate::spiller::Spiller;
 
-/// The prefix of a run that has ended; a living run may have it too, so it is no proof.
-const ENDED: u64 = u64::MAX;
+/// What decides between the current records of two runs, without a look at them: keys of up to
+/// sixteen bytes are here as a whole, those of up to eight behind a prefix of the user's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Head {
+    /// The prefix; [`u64::MAX`] if the run has ended, but a living run may have that too.
+    prefix: u64,
+    /// What [`Rules::second`](crate::rules::Rules::second) makes of the key.
+    second: u64,
+    /// The key's length, or [`LONG`] if the key is not here as a whole.
+    length: u32,
+    timestamp: i64,
+}
+
+/// A run that has ended.
+const ENDED: Head = Head { prefix: u64::MAX, second: 0, length: LONG, timestamp: 0 };
+
+/// Stands for every length beyond [`Rules::whole_key`](crate::rules::Rules::whole_key).
+const LONG: u32 = u32::MAX;
 
 /// Runs merged into one sequence. Starts before the first record.
 #[derive(Debug)]
 pub(crate) struct Merge {
     readers: Vec<RunReader>,
-    /// By reader: the prefix of its current record.
-    prefixes: Vec<u64>,
+    /// By reader: its current record.
+    heads: Vec<Head>,
     alive: Vec<bool>,
     /// Inner nodes 1..n: the loser there. Node `i` has the children `2i` and `2i + 1`; the leaf of
     /// reader `r` is node `n + r`.
@@ -47,7 +65,7 @@ impl Merge {
             readers.push(RunReader::open(run, range, spiller)?);
         }
         Ok(Self {
-            prefixes: vec![ENDED; readers.len()],
+            heads: vec![ENDED; readers.len()],
             alive: vec![false; readers.len()],
             losers: vec![0; readers.len()],
             readers,
@@ -61,8 +79,9 @@ impl Merge {
     #[inline]
     pub(crate) fn advance(&mut self) -> Result<Option<&RunReader>, SortError> {
         if self.is_started {
-            self.advance_reader(self.winner)?;
-            self.replay();
+            if !self.advance_reader(self.winner)? {
+                self.replay();
+            }
         } else {
             self.start()?;
         }
@@ -81,16 +100,26 @@ impl Merge {
         self.readers.iter_mut().map(RunReader::take_loan).sum()
     }
 
+    /// Goes on in one run. True if the record there is equal to its last one in all that is compared,
+    /// so that it goes before every record before which its last one went.
     #[inline]
-    fn advance_reader(&mut self, index: usize) -> Result<(), SortError> {
+    fn advance_reader(&mut self, index: usize) -> Result<bool, SortError> {
         let reader = &mut self.readers[index];
-        if reader.advance()? {
-            self.prefixes[index] = reader.prefix();
+        let head = if reader.advance()? {
+            let (rules, key) = (reader.rules(), reader.key());
+            let is_whole = key.len() <= rules.whole_key();
+            Head {
+                prefix: rules.prefix(key),
+                second: rules.second(key),
+                length: if is_whole { key.len() as u32 } else { LONG },
+                timestamp: reader.timestamp(),
+            }
         } else {
-            self.prefixes[index] = ENDED;
             self.alive[index] = false;
-        }
-        Ok(())
+            ENDED
+        };
+        let last = std::mem::replace(&mut self.heads[index], head);
+        Ok(head == last && head.length != LONG)
     }
 
     /// Plays the first tournament, from the leaves up.
@@ -131,7 +160,7 @@ impl Merge {
 
     #[inline]
     fn goes_before(&mut self, a: usize, b: usize) -> bool {
-        let (prefix_a, prefix_b) = (self.prefixes[a], self.prefixes[b]);
+        let (prefix_a, prefix_b) = (self.heads[a].prefix, self.heads[b].prefix);
         if prefix_a == prefix_b { self.goes_before_deep(a, b) } else { prefix_a < prefix_b }
     }
 
@@ -141,10 +170,16 @@ impl Merge {
         }
         self.deep_comparisons += 1;
         let (left, right) = (&self.readers[a], &self.readers[b]);
+        let (head_a, head_b) = (self.heads[a], self.heads[b]);
         let rules = left.rules();
-        rules
-            .compare_keys(left.key(), right.key())
-            .then_with(|| rules.compare_timestamps(left.timestamp(), right.timestamp()))
+        let keys = if head_a.second != head_b.second {
+            head_a.second.cmp(&head_b.second)
+        } else if head_a.length == head_b.length && head_a.length != LONG {
+            Ordering::Equal
+        } else {
+            rules.compare_keys(left.key(), right.key())
+        };
+        keys.then_with(|| rules.compare_timestamps(head_a.timestamp, head_b.timestamp))
             .then(a.cmp(&b))
             .is_lt()
     }

@@ -98,8 +98,9 @@ impl SpillTarget {
     }
 }
 
-/// Eight bytes of a key that decide most comparisons: `a < b` as keys must give
-/// `prefix(a) <= prefix(b)`.
+/// Eight bytes of a key that decide most comparisons: records are ordered by prefix, and by key where
+/// prefixes are equal. That is the order of the keys if `a < b` as keys gives `prefix(a) <= prefix(b)`;
+/// a hash as the prefix gives the order of the hashes, and the parts of the sort an equal size.
 pub type KeyPrefix = fn(&[u8]) -> u64;
 
 /// Everything that a sorter is told.

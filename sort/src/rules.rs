@@ -36,6 +36,20 @@ impl Rules {
         plain ^ self.mask
     }
 
+    /// The eight bytes of the key that come behind the prefix, or its first eight where the prefix is
+    /// the user's: keys of equal prefix compare as these numbers do where they differ.
+    #[inline]
+    pub(crate) fn second(&self, key: &[u8]) -> u64 {
+        let rest = if self.prefix.is_none() { key.get(8..).unwrap_or_default() } else { key };
+        leading_bytes(rest) ^ self.mask
+    }
+
+    /// The longest keys of which prefix and second word leave nothing out.
+    #[inline]
+    pub(crate) fn whole_key(&self) -> usize {
+        if self.prefix.is_none() { 16 } else { 8 }
+    }
+
     /// Seven bytes of the key from `depth` on and how many there were (at most 8), direction
     /// included: two keys with equal bytes before `depth` compare as these numbers do, and are equal
     /// if the numbers are and [`Rules::is_last`] says so.
@@ -86,8 +100,19 @@ mod tests {
 
     #[test]
     fn a_prefix_never_contradicts_the_key() {
-        let keys: [&[u8]; 8] =
-            [b"", b"\0", b"\0\0", b"a", b"a\0", b"abcdefg", b"abcdefgh", b"abcdefgh\0"];
+        let keys: [&[u8]; 11] = [
+            b"",
+            b"\0",
+            b"\0\0",
+            b"a",
+            b"a\0",
+            b"abcdefg",
+            b"abcdefgh",
+            b"abcdefgh\0",
+            b"abcdefgh\0a",
+            b"abcdefghabcdefgh",
+            b"abcdefghabcdefgi\0",
+        ];
         for mask in [0, u64::MAX] {
             let rules = Rules { mask, by_timestamp: true, prefix: None };
             for a in keys {
@@ -98,6 +123,13 @@ mod tests {
                     let (deep_a, deep_b) = (rules.prefix_at(a, 0), rules.prefix_at(b, 0));
                     let deep = deep_a.cmp(&deep_b);
                     assert!(deep == order || (deep.is_eq() && !rules.is_last(deep_a)));
+                    let of_user = Rules { prefix: Some(|_| 7), ..rules };
+                    for (rules, is_equal) in [(rules, short.is_eq()), (of_user, true)] {
+                        let second = rules.second(a).cmp(&rules.second(b));
+                        assert!(!is_equal || second == order || second.is_eq(), "{a:?} {b:?}");
+                        let is_whole = a.len() == b.len() && a.len() <= rules.whole_key();
+                        assert!(!(is_equal && is_whole && second.is_eq()) || a == b);
+                    }
                 }
             }
         }

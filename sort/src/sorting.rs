@@ -31,6 +31,11 @@ pub(crate) trait Keyed {
     fn key(&self, at: u64) -> &[u8];
     /// Its timestamp.
     fn timestamp(&self, at: u64) -> i64;
+    /// Both, for one look at the record.
+    #[inline]
+    fn key_and_timestamp(&self, at: u64) -> (&[u8], i64) {
+        (self.key(at), self.timestamp(at))
+    }
 }
 
 /// Sorts entries whose prefixes are set. Gives the number of whole keys that were looked at.
@@ -83,11 +88,11 @@ pub(crate) fn order_group(entries: &mut [Entry], source: &impl Keyed, rules: &Ru
     sort_by_arrival(entries);
     let mut deep = entries.len() as u64;
     let is_ordered = entries.first().is_some_and(|first| {
-        let key = source.key(first.at);
-        let mut last = source.timestamp(first.at);
+        let (first_key, mut last) = source.key_and_timestamp(first.at);
         entries.get(1..).unwrap_or_default().iter().all(|entry| {
-            let before = std::mem::replace(&mut last, source.timestamp(entry.at));
-            rules.compare_timestamps(before, last).is_le() && source.key(entry.at) == key
+            let (key, timestamp) = source.key_and_timestamp(entry.at);
+            let before = std::mem::replace(&mut last, timestamp);
+            rules.compare_timestamps(before, last).is_le() && is_same(key, first_key)
         })
     });
     if !is_ordered {
@@ -97,6 +102,20 @@ pub(crate) fn order_group(entries: &mut [Entry], source: &impl Keyed, rules: &Ru
         });
     }
     deep
+}
+
+/// Whether two keys are equal. Those of eight to sixteen bytes, as a hash and a number are, by two
+/// words.
+#[inline]
+fn is_same(a: &[u8], b: &[u8]) -> bool {
+    match (a.first_chunk::<8>(), b.first_chunk::<8>(), a.last_chunk::<8>(), b.last_chunk::<8>()) {
+        (Some(first_a), Some(first_b), Some(last_a), Some(last_b))
+            if a.len() == b.len() && a.len() <= 16 =>
+        {
+            first_a == first_b && last_a == last_b
+        }
+        _ => a == b,
+    }
 }
 
 fn sort_by_arrival(entries: &mut [Entry]) {

@@ -237,6 +237,48 @@ fn a_panic_of_the_caller_leaves_nothing() {
     place.assert_clean();
 }
 
+/// A record is written where it stays: one whose writer panics half way is taken out again, long or
+/// short, and the sorter goes on.
+#[test]
+fn a_record_whose_writer_panics_is_left_out_and_nothing_else() {
+    for memory in [1_500, 1 << 20] {
+        let place = Place::new(memory);
+        let mut sorter = ExternalSorter::new(place.options());
+        let input = rows(300, |n| mix(n).to_be_bytes().to_vec(), |_| 0);
+        for (n, (key, timestamp, payload)) in input.iter().enumerate() {
+            let length = [0, 7, 300, 5_000][n % 4];
+            let panicked = catch_unwind(AssertUnwindSafe(|| {
+                sorter.push_with(
+                    0,
+                    |out| out.extend_from_slice(b"left out"),
+                    |out| {
+                        out.resize(out.len() + length, 1);
+                        panic!("the user's code fails");
+                    },
+                )
+            }));
+            assert!(panicked.is_err());
+            let write_key = |out: &mut Vec<u8>| out.extend_from_slice(key);
+            sorter.push_with(*timestamp, write_key, |out| out.extend_from_slice(payload)).unwrap();
+        }
+        let (drained, stats) = drain(sorter.finish().unwrap()).unwrap();
+        assert_eq!(drained, expected(&input));
+        assert_eq!(stats.records, 300);
+        place.assert_clean();
+    }
+}
+
+#[test]
+fn a_writer_that_takes_other_bytes_than_its_own_fails_the_sorter() {
+    let place = Place::new(1 << 20);
+    let mut sorter = ExternalSorter::new(place.options());
+    sorter.push(b"key", 0, b"payload").unwrap();
+    let panicked = catch_unwind(AssertUnwindSafe(|| sorter.push_with(0, |_| {}, Vec::clear)));
+    assert!(panicked.is_err());
+    assert!(matches!(sorter.finish(), Err(SortError::Failed)));
+    place.assert_clean();
+}
+
 #[test]
 fn a_swapped_or_stale_run_is_noticed() {
     for stale in [false, true] {

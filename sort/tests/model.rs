@@ -46,6 +46,33 @@ proptest! {
     }
 }
 
+/// A hash that keeps nothing of the order of keys, with many keys of one hash.
+fn hash(key: &[u8]) -> u64 {
+    mix(key.iter().map(|byte| u64::from(*byte)).sum::<u64>() % 50)
+}
+
+/// Equal keys stay together, in order, whatever the prefix is: also those that share a hash.
+#[test]
+fn a_hash_as_prefix_orders_by_hash_and_then_by_key() {
+    for length in [0, 3, 8, 9, 40] {
+        let key = |n| [vec![7; length], (mix(n) % 300).to_be_bytes()[6..].to_vec()].concat();
+        let input = rows(3_000, key, |n| (n % 4) as i64);
+        for order in [Order::Ascending, Order::Descending] {
+            let mut expected = input.clone();
+            expected.sort_by(|a, b| {
+                let keys = (hash(&a.0), &a.0).cmp(&(hash(&b.0), &b.0));
+                let keys = if order == Order::Ascending { keys } else { keys.reverse() };
+                keys.then(a.1.cmp(&b.1))
+            });
+            for memory in [8_000, 1 << 20] {
+                let place = Place::new(memory);
+                let options = place.options().with_prefix(hash).with_order(order).with_fan_in(5);
+                assert!(sort_with(options, &input).unwrap().0 == expected, "{length} {memory}");
+            }
+        }
+    }
+}
+
 #[test]
 fn sizes_around_fan_in_and_its_square_come_in_order() {
     // With a budget of one byte each record is a run, so counts of records are counts of runs.
