@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use element::{Key, Record};
-use graph::{OperatorAttributes, Partitioner};
+use graph::{BacklogEmission, OperatorAttributes, Partitioner};
 use runtime::exchange::{BytesEdge, CombiningEdge};
 use runtime::factory::{EdgePayload, NodePayload};
 use runtime::nodes::{CombiningNode, KeyedNode};
@@ -20,6 +20,7 @@ pub struct KeyedStream<K, T> {
     pub(crate) env: StreamExecutionEnvironment,
     pub(crate) upstreams: Vec<Upstream>,
     pub(crate) selector: KeySelector<T, K>,
+    emission: BacklogEmission,
 }
 
 impl<K: Key, T: Record> KeyedStream<K, T> {
@@ -28,7 +29,15 @@ impl<K: Key, T: Record> KeyedStream<K, T> {
             upstream.by(Partitioner::KeyGroup, BytesEdge::keyed(selector.clone()))
         };
         let upstreams = stream.upstreams.iter().map(by_key).collect();
-        Self { env: stream.env, upstreams, selector }
+        Self { env: stream.env, upstreams, selector, emission: BacklogEmission::default() }
+    }
+
+    /// What rolling aggregates over this stream emit in a sorted backlog: the last value of each key,
+    /// or every value, as in stream mode (decision D9).
+    #[must_use]
+    pub fn backlog_emission(mut self, emission: BacklogEmission) -> Self {
+        self.emission = emission;
+        self
     }
 
     pub(crate) fn keyed<O: Send + 'static>(
@@ -53,7 +62,8 @@ impl<K: Key, T: Record> KeyedStream<K, T> {
     }
 
     /// Keeps a running aggregate per key. Live, each record gives a pair of key and result; over a
-    /// sorted backlog and in batch mode each key gives one (decision D9).
+    /// sorted backlog and in batch mode each key gives one, unless
+    /// [`backlog_emission`](Self::backlog_emission) asks for all (decision D9).
     ///
     /// In batch mode the producers combine before anything moves.
     pub fn aggregate<A: Aggregator<T>>(self, aggregator: A) -> DataStream<(K, A::Output)> {
@@ -72,7 +82,8 @@ impl<K: Key, T: Record> KeyedStream<K, T> {
             Upstream { edge: EdgePayload(Arc::new(edge)), ..upstream.clone() }
         };
         let upstreams = self.upstreams.iter().map(combining).collect();
-        let node = CombiningNode::<K, T, A, E>::new(self.selector.clone(), aggregator);
+        let node = CombiningNode::<K, T, A, E>::new(self.selector.clone(), aggregator)
+            .with_backlog_emission(self.emission);
         Self { upstreams, ..self }.keyed(name, NodePayload::new(node))
     }
 

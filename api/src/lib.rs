@@ -84,7 +84,7 @@ pub use element::{
     Generation, Key, KeyHash, ManualClock, OptionValue, OrderedF32, OrderedF64, Record, Schema,
     Serde, SubtaskIndex, TaskManagerId, Timestamp,
 };
-pub use graph::ResolvedMode;
+pub use graph::{BacklogEmission, ResolvedMode};
 pub use runtime::checkpoint::newest_checkpoint;
 pub use runtime::cluster::{
     DataSetListing, Deletion, Fingerprint, JobProgress, NamedCache, OperatorProgress,

@@ -29,6 +29,17 @@ pub enum ChainingPolicy {
     Never,
 }
 
+/// What a rolling aggregate emits over a sorted backlog (decision D9). The last value of a key is the
+/// same either way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum BacklogEmission {
+    /// Of each key its last value, once a phase; partial results are combined before any sort.
+    #[default]
+    LastOfKey,
+    /// Every value, as in stream mode: records are sorted one by one, and nothing is combined.
+    EveryUpdate,
+}
+
 /// What planning knows of an operator.
 ///
 /// Made by one of its constructors, such as [`keyed`](OperatorAttributes::keyed) or
@@ -49,6 +60,8 @@ pub struct OperatorAttributes {
     pub sorts_internally: bool,
     /// Whether it is an associative aggregate whose partial results can be combined.
     pub combines: bool,
+    /// What it emits over a backlog, if it combines. Batch mode emits final values either way.
+    pub backlog_emission: BacklogEmission,
     /// Whether it emits nothing before the end of its input (FLIP-331).
     pub output_only_at_end: bool,
     /// Whether its subtasks all store the same, and each is given all of it back.
@@ -66,6 +79,7 @@ impl OperatorAttributes {
         uses_state_or_timers: false,
         sorts_internally: false,
         combines: false,
+        backlog_emission: BacklogEmission::LastOfKey,
         output_only_at_end: false,
         broadcast_state: false,
         chaining: ChainingPolicy::Always,

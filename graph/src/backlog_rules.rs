@@ -7,14 +7,14 @@
 //! | streaming | direct | direct | direct | direct |
 //! | any, output only at the end | batch sort | combine | internal | batch sort |
 //!
-//! What is not keyed, or keeps neither state nor timers, is always direct.
+//! An aggregate that is to emit every update combines in no mixed mode. What is not keyed, or keeps neither state nor timers, is always direct.
 //!
 //! Source: FLIP-327 (M1 to M8), FLIP-331 (E4), FLIP-140 (T8, T9).
 
 use element::ByteSize;
 use element::option_table::{BacklogStrategy, StateBackendKind};
 
-use crate::{InputTreatment, OperatorAttributes, PlanSettings, ResolvedMode};
+use crate::{BacklogEmission, InputTreatment, OperatorAttributes, PlanSettings, ResolvedMode};
 
 /// How an operator's input is treated.
 pub(crate) struct Treated {
@@ -90,15 +90,21 @@ fn mixed(attributes: &OperatorAttributes, inputs: usize, settings: &PlanSettings
         because(InputTreatment::Internal, "sorts its backlog by itself")
     } else if inputs > 1 {
         because(InputTreatment::Direct, "several inputs and no sorter of its own")
-    } else if attributes.combines {
+    } else if attributes.combines && attributes.backlog_emission == BacklogEmission::LastOfKey {
         because(InputTreatment::Combine, "associative: its backlog is combined before any sort")
     } else if settings.backlog_strategy == BacklogStrategy::Sort {
         because(InputTreatment::Sort, "option `execution.backlog.strategy` is sort")
     } else {
         let state = match settings.state_backend {
-            StateBackendKind::Heap => "heap state: sorts its backlog only if that pays",
-            StateBackendKind::Disk => "disk state: sorts its backlog unless its keys are few",
-            StateBackendKind::Rocksdb => "rocksdb state: sorts its backlog unless its keys are few",
+            StateBackendKind::Heap => {
+                "heap state: record by record, its accesses cost less than a sort"
+            }
+            StateBackendKind::Disk => {
+                "disk state: held and sorted, spilled only if its keys are many"
+            }
+            StateBackendKind::Rocksdb => {
+                "rocksdb state: held and sorted, spilled only if its keys are many"
+            }
         };
         because(InputTreatment::Auto, state)
     }

@@ -48,7 +48,7 @@ mod translate;
 mod uid;
 mod validate;
 
-pub use attributes::{ChainingPolicy, Describe, OperatorAttributes, OperatorKind};
+pub use attributes::{BacklogEmission, ChainingPolicy, Describe, OperatorAttributes, OperatorKind};
 pub use cache::{CacheDecision, CacheMark, CachePlan};
 pub use durable::Durability;
 pub use error::PlanError;

@@ -9,14 +9,19 @@
 //!
 //! [`BacklogPlan`] decides once, when the operator opens, what a phase does; a [`Collecting`] lives
 //! from the first attribute `backlog` to the switch; a [`Draining`] from the switch to the last key.
+//! Under `auto` memory that a few keys have filled is handed over before the switch, and collecting
+//! goes on: then a key is read and written once a hand-over.
 //! Batch mode is the same with one phase that ends with the input, over state that forgets a key
 //! when the next begins (FLIP-140).
 
 mod collecting;
 mod draining;
+mod key_watch;
+mod phase;
 mod plan;
 
 pub use collecting::Collecting;
 pub(crate) use collecting::{FoldCombiner, prefix_with_hash};
 pub use draining::Draining;
+pub use phase::PhaseSoFar;
 pub use plan::{BacklogPlan, take_sealed};

@@ -15,7 +15,7 @@ use element::{
     Batch, Configuration, Control, DirectoryStore, Key, MaxParallelism, MemoryBudget, Record,
     SpillStore, SubpartitionIndex, hash_key_bytes, option_table,
 };
-use graph::Partitioner;
+use graph::{Partitioner, ResolvedMode};
 use shuffle::{
     BlockingOptions, BlockingReader, BlockingWriter, ChannelReader, FileShuffle, Flow, InputGate,
     PartitionDescriptor, PartitionWriter, PipelinedWriter, ShuffleService,
@@ -390,8 +390,10 @@ impl<T: Record> EdgeFactory for BytesEdge<T> {
     }
 
     fn gate(&self, spec: InputSpec<'_>) -> Result<Box<dyn Any + Send>, TaskError> {
+        let is_batch = spec.context.mode == ResolvedMode::Batch;
         gate_over::<T>(&spec, |service, descriptor, range| {
-            Ok(Box::new(BlockingReader::<T>::new(Arc::clone(service), descriptor.clone(), range)))
+            let reader = BlockingReader::<T>::new(Arc::clone(service), descriptor.clone(), range);
+            Ok(Box::new(if is_batch { reader } else { reader.as_backlog() }))
         })
     }
 

@@ -30,7 +30,7 @@ pub struct PhaseReport {
     pub reason: String,
     /// Records of the phase.
     pub records: u64,
-    /// Keys that the phase had.
+    /// Keys that the phase had; of one that was handed over in parts, of its largest.
     pub keys: u64,
     /// Reads of the store.
     pub state_reads: u64,
@@ -40,6 +40,8 @@ pub struct PhaseReport {
     pub bytes_spilled: u64,
     /// Sorted runs that were spilled.
     pub runs: u64,
+    /// How often what was held was handed over before the switch, for its keys were few.
+    pub hand_overs: u64,
     /// The most memory that the sorter held.
     pub sort_memory: u64,
     /// From the first record to the switch.

@@ -181,6 +181,7 @@ fn add_up(subtasks: &[OperatorCounts]) -> Vec<PhaseReport> {
                 sum.state_writes += phase.state_writes;
                 sum.bytes_spilled += phase.bytes_spilled;
                 sum.runs += phase.runs;
+                sum.hand_overs += phase.hand_overs;
                 sum.sort_memory += phase.sort_memory;
                 sum.collecting = sum.collecting.max(phase.collecting);
                 sum.draining = sum.draining.max(phase.draining);

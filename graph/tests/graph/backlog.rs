@@ -9,7 +9,7 @@ use element::ByteSize;
 use element::option_table::{BacklogStrategy, RuntimeMode, StateBackendKind};
 use slackwater_graph::InputTreatment::{Auto, BatchSort, Combine, Direct, Internal, Sort};
 use slackwater_graph::{
-    Durability, InputTreatment, OperatorAttributes, PlanSettings, ResolvedMode,
+    BacklogEmission, Durability, InputTreatment, OperatorAttributes, PlanSettings, ResolvedMode,
 };
 
 use crate::program::*;
@@ -116,15 +116,31 @@ fn a_keyed_operator_with_state_is_sorted_or_decides_at_run_time() {
     let program = one_input(KEYED);
     let sort = "option `execution.backlog.strategy` is sort";
     check(&program, strategy(BacklogStrategy::Sort), Sort, sort);
-    let auto = "heap state: sorts its backlog only if that pays";
+    let auto = "heap state: record by record, its accesses cost less than a sort";
     check(&program, strategy(BacklogStrategy::Auto), Auto, auto);
     let on_disk = |settings: &mut PlanSettings<'_>| {
         mixed(settings);
         settings.state_backend = StateBackendKind::Disk;
     };
-    check(&program, on_disk, Auto, "disk state: sorts its backlog unless its keys are few");
+    check(
+        &program,
+        on_disk,
+        Auto,
+        "disk state: held and sorted, spilled only if its keys are many",
+    );
     let stream = "record by record: option `execution.backlog.strategy` is stream";
     check(&program, strategy(BacklogStrategy::Stream), Direct, stream);
+}
+
+/// D9: an aggregate that is to emit every update is not combined in mixed mode; in batch mode it is.
+#[test]
+fn an_aggregate_that_emits_every_update_is_sorted() {
+    let backlog_emission = BacklogEmission::EveryUpdate;
+    let program = one_input(OperatorAttributes { backlog_emission, ..COMBINES });
+    let sort = "option `execution.backlog.strategy` is sort";
+    check(&program, strategy(BacklogStrategy::Sort), Sort, sort);
+    let combine = "batch mode, associative: partial results are combined before any sort";
+    check(&program, |_| {}, Combine, combine);
 }
 
 /// M5: an operator that is not keyed sees records as they arrive.

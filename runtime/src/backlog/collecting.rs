@@ -4,12 +4,15 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use element::{BarrierKind, Batch, Key, KeyGroups, KeyHash, Record, Timestamp, hash_key_bytes};
+use element::{
+    BarrierKind, Batch, ByteSize, Key, KeyGroups, KeyHash, Record, Timestamp, hash_key_bytes,
+};
 use sort::{Combiner, CombiningSorter, ExternalSorter, RunDescription};
 use state::StateCounters;
 
 use super::Draining;
 use super::draining::Drained;
+use super::key_watch::KeyWatch;
 use super::plan::elapsed;
 use crate::checkpoint::SealedBacklog;
 use crate::context::OperatorContext;
@@ -63,6 +66,8 @@ pub struct Collecting<C: Fold<I>, I> {
     scratch: Vec<u8>,
     begun: Duration,
     durable: Option<Durable>,
+    /// Under `auto`: the keys so far, and the bytes at which the memory is nearly full.
+    watch: Option<(KeyWatch, ByteSize)>,
 }
 
 /// What a durable phase knows of its runs.
@@ -80,13 +85,20 @@ struct Durable {
 }
 
 impl<C: Fold<I>, I> Collecting<C, I> {
-    pub(super) fn new(gathered: Gathered<C, I>, context: &OperatorContext) -> Self {
+    /// `auto_memory` is that of a sorter whose records may go over early.
+    pub(super) fn new(
+        gathered: Gathered<C, I>,
+        auto_memory: Option<ByteSize>,
+        context: &OperatorContext,
+    ) -> Self {
         Self {
             gathered,
             watermark: None,
             records: 0,
             scratch: Vec::new(),
             begun: context.task.clock.monotonic(),
+            watch: auto_memory
+                .map(|memory| (KeyWatch::for_memory(memory), ByteSize(memory.0 / 4 * 3))),
             durable: None,
         }
     }
@@ -179,7 +191,7 @@ impl<C: Fold<I>, I> Collecting<C, I> {
     {
         self.records += batch.len() as u64;
         self.ask_for_checkpoint(context);
-        let Self { gathered, scratch, .. } = self;
+        let Self { gathered, scratch, watch, .. } = self;
         let failed = TaskError::sort(&context.name);
         user.run_batch(|position| {
             for (value, timestamp) in batch.into_records() {
@@ -188,6 +200,9 @@ impl<C: Fold<I>, I> Collecting<C, I> {
                 scratch.extend_from_slice(&[0; 8]);
                 selector.encode(&value, scratch);
                 let hash = prefix_with_hash(scratch);
+                if let Some((watch, _)) = watch {
+                    watch.see(hash);
+                }
                 match gathered {
                     Gathered::Sort(sorter) => sorter.push_with(
                         timestamp.map_or(i64::MIN, Timestamp::as_millis),
@@ -216,6 +231,25 @@ impl<C: Fold<I>, I> Collecting<C, I> {
             }
             Ok(())
         })
+    }
+
+    /// Whether a few keys have filled the memory: then handing over costs less than spilling. Asked
+    /// after each batch; when the keys are many it is not asked again.
+    pub fn is_to_hand_over(&mut self) -> bool {
+        let (Gathered::Sort(sorter), Some((watch, nearly_full))) =
+            (&self.gathered, &mut self.watch)
+        else {
+            return false;
+        };
+        let stats = sorter.stats();
+        if stats.peak_bytes < nearly_full.0 && stats.runs == 0 {
+            return false;
+        }
+        let few = watch.are_few(self.records);
+        if !few {
+            self.watch = None;
+        }
+        few
     }
 
     /// Ends the phase: what was collected comes back in order.

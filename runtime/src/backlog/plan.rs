@@ -1,4 +1,5 @@
-//! Whether and how a keyed input collects its backlog, decided once a subtask.
+//! Whether and how a keyed input collects its backlog, decided once a subtask. What `auto` decides
+//! while it collects is [`super::key_watch`]'s.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -34,6 +35,10 @@ enum Way {
 #[derive(Debug)]
 pub struct BacklogPlan {
     way: Way,
+    /// Whether the run chooses: the plan left it open.
+    auto: bool,
+    /// Whether records may go over before the switch, and then with what memory.
+    hands_over: Option<ByteSize>,
     batch: bool,
     /// Whether what is collected is stored in checkpoints.
     durable: bool,
@@ -53,9 +58,7 @@ impl BacklogPlan {
             // What sorts by itself does so with this sorter and its memory (M8).
             InputTreatment::Internal => Way::Sort,
             InputTreatment::Combine => Way::Combine,
-            InputTreatment::Auto | InputTreatment::BatchSort if context.treatment.combines => {
-                Way::Combine
-            }
+            InputTreatment::BatchSort if context.treatment.combines => Way::Combine,
             InputTreatment::Sort | InputTreatment::BatchSort => Way::Sort,
             InputTreatment::Auto if task.stores.is_cheap() => Way::Stream,
             InputTreatment::Auto => Way::Sort,
@@ -75,11 +78,16 @@ impl BacklogPlan {
             }
             .into());
         }
+        let auto = context.treatment.treatment == InputTreatment::Auto;
+        // Sealed runs that survive a crash say up to where they reach; what went over does not.
+        let durable = context.treatment.durable;
         Ok(Self {
             way,
+            auto,
+            hands_over: Some(memory).filter(|_| auto && !durable),
             // What emits only at its end has batch settings in every mode (E4).
             batch: task.mode == ResolvedMode::Batch || context.treatment.output_only_at_end,
-            durable: context.treatment.durable,
+            durable,
             budget: MemoryBudget::new(memory),
         })
     }
@@ -88,6 +96,12 @@ impl BacklogPlan {
     #[must_use]
     pub fn collects(&self) -> bool {
         self.way != Way::Stream
+    }
+
+    /// Whether the plan left the choice to the run.
+    #[must_use]
+    pub fn is_auto(&self) -> bool {
+        self.auto
     }
 
     /// Whether the whole input is one backlog.
@@ -123,7 +137,7 @@ impl BacklogPlan {
             }
             _ => Gathered::Sort(ExternalSorter::new(options)),
         };
-        Ok(Collecting::new(gathered, context))
+        Ok(Collecting::new(gathered, self.hands_over, context))
     }
 
     /// Begins a durable phase, or goes on with one: with what its runs hold, in their order. Where
@@ -174,7 +188,7 @@ impl BacklogPlan {
                 Gathered::Sort(ExternalSorter::resume(options, runs.clone()).map_err(failed)?)
             }
         };
-        let collecting = Collecting::new(gathered, context);
+        let collecting = Collecting::new(gathered, None, context);
         Ok(collecting.durable(sealed, runs, self.budget.total().0 / 2, context.key_groups()))
     }
 }

@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use element::{Key, Record};
-use graph::OperatorAttributes;
+use graph::{BacklogEmission, OperatorAttributes};
 
 use super::{Boxed, input_driver};
 use crate::context::OperatorContext;
@@ -23,6 +23,7 @@ use crate::task::Driver;
 pub struct CombiningNode<K, T, A, E> {
     selector: KeySelector<T, K>,
     aggregator: Arc<A>,
+    backlog_emission: BacklogEmission,
     emission: PhantomData<fn() -> E>,
 }
 
@@ -30,7 +31,14 @@ impl<K, T, A, E> CombiningNode<K, T, A, E> {
     /// Aggregates by `aggregator` over keys found by `selector`.
     #[must_use]
     pub fn new(selector: KeySelector<T, K>, aggregator: Arc<A>) -> Self {
-        Self { selector, aggregator, emission: PhantomData }
+        let backlog_emission = BacklogEmission::default();
+        Self { selector, aggregator, backlog_emission, emission: PhantomData }
+    }
+
+    /// What comes out of a sorted backlog; batch mode gives final values either way (T3).
+    #[must_use]
+    pub fn with_backlog_emission(self, backlog_emission: BacklogEmission) -> Self {
+        Self { backlog_emission, ..self }
     }
 }
 
@@ -42,7 +50,8 @@ where
     E: Emission<K, A::Output>,
 {
     fn attributes(&self) -> OperatorAttributes {
-        OperatorAttributes { combines: true, ..OperatorAttributes::keyed() }
+        let backlog_emission = self.backlog_emission;
+        OperatorAttributes { combines: true, backlog_emission, ..OperatorAttributes::keyed() }
     }
 
     fn link(

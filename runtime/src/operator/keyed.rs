@@ -13,6 +13,8 @@
 //!
 //! Left out on purpose: what a record does to state. That is the [`KeyedFunction`].
 
+mod work;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -20,34 +22,18 @@ use element::{Barrier, Batch, Control, Key, Record, RecordAttributes, Timestamp,
 
 use super::Operator;
 use super::firing::Firing;
-use super::function::{Fold, KeyedFunction};
+use super::function::KeyedFunction;
 use super::keyed_context::KeyedContext;
 use super::keyed_parts::{CurrentKey, KeyedParts};
 use super::selector::KeySelector;
-use crate::backlog::{BacklogPlan, Collecting, Draining, take_sealed};
+use crate::backlog::{BacklogPlan, Collecting, PhaseSoFar, take_sealed};
 use crate::checkpoint::SealedBacklog;
 use crate::context::{OperatorContext, OperatorSnapshot};
 use crate::error::TaskError;
 use crate::events::TaskEvent;
 use crate::output::{Output, Pump, Signal};
 use crate::user::{Position, UserCode};
-
-/// Timers fired, or records drained, in one piece of work.
-const PIECE: usize = 2_048;
-
-/// Work that is done piece by piece, in order.
-enum Work<C: Fold<I>, I> {
-    /// A backlog's records into the function.
-    Drain(Box<Draining<C, I>>),
-    /// Timers of all keys up to a time.
-    Fire(Firing),
-    /// The watermark from here on; sent on if it is news.
-    Watermark(Timestamp),
-    /// The backlog is through and all that follows from it has gone down.
-    Announce,
-    /// A signal that waits its turn.
-    Forward(Signal),
-}
+use work::Work;
 
 /// A keyed function with its state, timers and backlog. Head of its chain.
 pub struct KeyedOperator<F: KeyedFunction<K, I, O>, K: Key, I, O> {
@@ -61,6 +47,7 @@ pub struct KeyedOperator<F: KeyedFunction<K, I, O>, K: Key, I, O> {
     /// The greatest watermark sent on by this attempt; at most that of `parts`.
     sent: Timestamp,
     plan: BacklogPlan,
+    phase: PhaseSoFar,
     user: UserCode,
     context: Arc<OperatorContext>,
 }
@@ -100,6 +87,7 @@ where
             work: VecDeque::new(),
             sent: Timestamp::MIN,
             plan,
+            phase: PhaseSoFar::default(),
             user: UserCode::new(context),
             context: Arc::clone(context),
         };
@@ -200,8 +188,7 @@ where
     ///
     /// [`TaskError`] if the options of the sorter are not valid.
     pub(crate) fn begin_backlog(&mut self) -> Result<(), TaskError> {
-        let fold = self.function.fold(self.parts.watermark);
-        self.collecting = Some(self.plan.begin(fold, &self.context)?);
+        self.collecting = Some(self.collect()?);
         self.context.tell(TaskEvent::BacklogBegun);
         Ok(())
     }
@@ -220,6 +207,10 @@ where
         Ok(OperatorSnapshot { items: self.function.stored(), ..snapshot })
     }
 
+    fn collect(&self) -> Result<Collecting<F::Fold, I>, TaskError> {
+        self.plan.begin(self.function.fold(self.parts.watermark), &self.context)
+    }
+
     /// Ends a phase: what was collected goes to the function, key by key; then the due timers of
     /// other keys fire (decision D10). Returns the watermark of the phase. Nothing is sent on.
     ///
@@ -232,10 +223,7 @@ where
     ) -> Result<Option<Timestamp>, TaskError> {
         let Some(collecting) = self.collecting.take() else { return Ok(watermark) };
         let upto = self.parts.phase_watermark(collecting.watermark(), watermark);
-        self.parts.begin_sorted_input(&self.context)?;
-        self.current.set = false;
-        let before = self.parts.backend.counters();
-        let draining = collecting.finish(upto, self.plan.is_batch(), before, &self.context)?;
+        let draining = self.sorted(collecting, upto)?;
         self.work.push_back(Work::Drain(Box::new(draining)));
         self.work.extend(upto.map(|upto| Work::Fire(Firing::event(upto))));
         Ok(upto)
@@ -260,77 +248,6 @@ where
     /// The JobMaster is told that the phase is through when all work before this is done.
     pub(crate) fn announce(&mut self) {
         self.work.push_back(Work::Announce);
-    }
-
-    /// One piece of a drain: records, and the timers at the end of their keys. True when it is done.
-    fn drain_piece(
-        &mut self,
-        draining: &mut Draining<F::Fold, I>,
-        out: &mut dyn Output<O>,
-    ) -> Result<bool, TaskError> {
-        let Self { function, parts, current, user, context, .. } = self;
-        parts.processing_time = context.task.clock.now();
-        let done = user
-            .run_batch(|position| draining.piece(PIECE, position, function, parts, current, out))?;
-        parts.flush_outputs(out)?;
-        Ok(done)
-    }
-
-    /// Fires up to a piece of the timers that are due. True when none is left.
-    fn fire_piece(
-        &mut self,
-        firing: &mut Firing,
-        out: &mut dyn Output<O>,
-    ) -> Result<bool, TaskError> {
-        let Self { function, parts, current, user, context, .. } = self;
-        let done = user.run_batch(|position| {
-            firing.piece(PIECE, position, function, parts, current, &context.name, out)
-        })?;
-        self.parts.arm(&self.context);
-        self.parts.flush_outputs(out)?;
-        Ok(done)
-    }
-
-    /// Leaves the sorted phase: state is flushed and taken in by the store.
-    fn end_sorted_input(&mut self) -> Result<(), TaskError> {
-        self.current.set = false;
-        self.parts.end_sorted_input(&self.context)
-    }
-
-    /// Does one piece of the first work that is pending. True when it is done.
-    fn work_piece(
-        &mut self,
-        work: &mut Work<F::Fold, I>,
-        out: &mut dyn Output<O>,
-    ) -> Result<bool, TaskError> {
-        match work {
-            Work::Drain(draining) => {
-                let done = self.drain_piece(draining, out)?;
-                if done {
-                    self.end_sorted_input()?;
-                    let report = draining.report(&self.parts.backend.counters());
-                    self.context.metrics.phase(report);
-                }
-                Ok(done)
-            }
-            Work::Fire(firing) => self.fire_piece(firing, out),
-            Work::Watermark(watermark) => {
-                if *watermark > self.sent {
-                    self.parts.set_watermark(*watermark);
-                    self.sent = *watermark;
-                    self.forward(Signal::Stream(Control::Watermark(*watermark)), out)?;
-                }
-                Ok(true)
-            }
-            Work::Announce => {
-                self.context.tell(TaskEvent::Drained);
-                Ok(true)
-            }
-            Work::Forward(signal) => {
-                self.forward(*signal, out)?;
-                Ok(true)
-            }
-        }
     }
 
     fn forward(&mut self, signal: Signal, out: &mut dyn Output<O>) -> Result<(), TaskError> {
@@ -370,10 +287,14 @@ where
                     self.end_backlog(None)?;
                     self.announce();
                 }
+                (false, None) if self.plan.is_auto() => {
+                    self.phase.stream(self.parts.backend.counters(), &self.context);
+                }
                 _ => {}
             }
             self.later(signal);
         } else {
+            self.phase.end_stream(self.parts.backend.counters(), &self.context);
             // Downstream sees drained records, then the flag, then the watermark (decision D11).
             let watermark = match self.collecting {
                 Some(_) => self.end_backlog(attributes.watermark)?,
@@ -395,6 +316,7 @@ where
     ///
     /// As [`end_backlog`](Self::end_backlog).
     pub(crate) fn end_input(&mut self) -> Result<(), TaskError> {
+        self.phase.end_stream(self.parts.backend.counters(), &self.context);
         self.end_backlog(Some(Timestamp::MAX))?;
         self.advance(Timestamp::MAX);
         self.announce();
@@ -414,9 +336,13 @@ where
         match &mut self.collecting {
             Some(collecting) => {
                 self.context.metrics.backlog_records(batch.len());
-                collecting.take(batch, &self.selector, &mut self.user, &self.context)
+                collecting.take(batch, &self.selector, &mut self.user, &self.context)?;
+                if collecting.is_to_hand_over() { self.hand_over(out) } else { Ok(()) }
             }
-            None => self.direct(batch, out),
+            None => {
+                self.phase.records(batch.len());
+                self.direct(batch, out)
+            }
         }
     }
 

@@ -41,6 +41,8 @@ fn a_generator_below_an_idle_source_tells_its_own_state() {
     let record = |at| Batch::stamped(vec![at], vec![Timestamp::from_millis(at)]);
     generator.batch(record(11), &mut out).unwrap();
     assert_eq!(take(), [Seen::Watermark(10)]);
+    // The time counts from where there is nothing to read.
+    generator.signal(Signal::Flush, &mut out).unwrap();
     let later = inner.context.task.clock.now() + Duration::from_millis(100);
     generator.signal(Signal::ProcessingTime(later), &mut out).unwrap();
     assert_eq!(take(), [Seen::Idle(true)]);

@@ -26,10 +26,10 @@ impl KeyedProcessFunction<u32, Row, Row> for Echo {
 }
 
 /// A running sum in value state.
-struct Sum(ValueState<i64>);
+pub(crate) struct Sum(ValueState<i64>);
 
 impl Sum {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(ValueState::new("sum"))
     }
 }
@@ -50,7 +50,7 @@ impl KeyedProcessFunction<u32, Row, Row> for Sum {
     }
 }
 
-struct Total;
+pub(crate) struct Total;
 
 impl Aggregator<Row> for Total {
     type Accumulator = i64;

@@ -8,7 +8,7 @@ use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::Arc;
 
-use element::{Control, Record, StreamElement};
+use element::{Control, Record, RecordAttributes, StreamElement};
 
 use crate::packer::unpack;
 use crate::{
@@ -25,6 +25,7 @@ pub struct BlockingReader<T> {
     descriptor: PartitionDescriptor,
     subpartitions: Range<u32>,
     state: State,
+    as_backlog: bool,
     /// The elements of the last block that were not given yet.
     decoded: VecDeque<StreamElement<T>>,
     records: PhantomData<fn() -> T>,
@@ -47,7 +48,24 @@ impl<T: Record> BlockingReader<T> {
         subpartitions: Range<u32>,
     ) -> Self {
         let (state, records) = (State::Closed(service), PhantomData);
-        Self { descriptor, subpartitions, state, decoded: VecDeque::new(), records }
+        Self {
+            descriptor,
+            subpartitions,
+            state,
+            as_backlog: false,
+            decoded: VecDeque::new(),
+            records,
+        }
+    }
+
+    /// Counts as backlog until it has been read through: says so before its first element, and leaves
+    /// out what its producer said about itself, which is over (FLIP-331; R9).
+    #[must_use]
+    pub fn as_backlog(mut self) -> Self {
+        self.as_backlog = true;
+        self.decoded
+            .push_back(StreamElement::Control(Control::Attributes(RecordAttributes::BACKLOG)));
+        self
     }
 
     /// Reads blocks until there is an element, or none is left.
@@ -71,6 +89,10 @@ impl<T: Record> BlockingReader<T> {
             })?;
             if several {
                 self.decoded.retain(|element| matches!(element, StreamElement::Batch(_)));
+            } else if self.as_backlog {
+                let said =
+                    |element: &_| matches!(element, StreamElement::Control(Control::Attributes(_)));
+                self.decoded.retain(|element| !said(element));
             }
         }
         Ok(())
