@@ -65,6 +65,16 @@ impl EnvironmentBuilder {
         self
     }
 
+    /// Everything in one thread, in the order of a simulation's seed, on its clock, with files in
+    /// memory. Jobs go on while somebody waits for them.
+    #[cfg(feature = "sim")]
+    #[must_use]
+    pub fn simulation(mut self, simulation: &crate::sim::Simulation) -> Self {
+        self.options.clock = Some(Arc::new(simulation.clock().clone()));
+        self.options.executor = runtime::executor::Executor::Simulated(simulation.clone());
+        self
+    }
+
     /// The environment. Nothing is started before its first job.
     #[must_use]
     pub fn build(self) -> StreamExecutionEnvironment {

@@ -172,6 +172,14 @@ pub mod shuffle {
     };
 }
 
+/// The engine in one seeded thread, for tests of interleavings and faults.
+#[cfg(feature = "sim")]
+pub mod sim {
+    pub use element::{FaultPlan, FaultyStore, Operation};
+    pub use runtime::executor::Turn;
+    pub use runtime::sim::{Simulation, TraceEntry};
+}
+
 #[doc(hidden)]
 pub mod __private {
     //! What the derives name.

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use element::{
     Batch, Configuration, Control, DirectoryStore, Key, MaxParallelism, MemoryBudget, Record,
-    SpillStore, SubpartitionIndex, hash_key_bytes, option_table,
+    SubpartitionIndex, hash_key_bytes, option_table,
 };
 use graph::{Partitioner, ResolvedMode};
 use shuffle::{
@@ -24,6 +24,7 @@ use shuffle::{
 use crate::context::TaskContext;
 use crate::error::{JobError, TaskError};
 use crate::events::FinishedOutput;
+use crate::executor::Executor;
 use crate::factory::{EdgeFactory, InputSpec, InputTransport, OutputSpec, OutputTransport, Wire};
 use crate::operator::selector::KeySelector;
 use crate::output::{Output, Pump, Signal};
@@ -433,8 +434,10 @@ fn blocking_writer<T: Record>(
 pub fn file_shuffle(
     home: &Path,
     _config: &Configuration,
+    executor: &Executor,
 ) -> Result<Arc<dyn ShuffleService>, JobError> {
-    let store: Arc<dyn SpillStore> = Arc::new(DirectoryStore::new(home.join("partitions")));
+    let make = || Ok(Arc::new(DirectoryStore::new(home.join("partitions"))) as _);
+    let store = executor.store(make)?;
     Ok(Arc::new(FileShuffle::new(store)))
 }
 

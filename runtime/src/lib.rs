@@ -14,6 +14,7 @@ pub mod context;
 pub mod error;
 pub mod events;
 pub mod exchange;
+pub mod executor;
 pub mod factory;
 pub mod metrics;
 pub mod network;
@@ -22,6 +23,8 @@ pub mod operator;
 pub mod output;
 pub mod report;
 pub mod session;
+#[cfg(feature = "sim")]
+pub mod sim;
 pub mod sink;
 pub mod source;
 pub mod stores;

@@ -4,6 +4,7 @@
 //! ends its jobs and workers and removes what they left on disk.
 
 mod attempts;
+mod job_run;
 mod jobs;
 mod resource_manager;
 mod workers;
@@ -14,11 +15,11 @@ pub use workers::PausedWorker;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread::JoinHandle;
 
-use crossbeam_channel::Sender;
+use crossbeam_channel::{Receiver, Sender};
 use element::{
-    ByteSize, CheckpointId, Clock, Configuration, JobId, SystemClock, TaskManagerId, option_table,
+    ByteSize, CheckpointId, Clock, Configuration, DirectoryStore, JobId, SystemClock,
+    TaskManagerId, option_table,
 };
 use parking_lot::Mutex;
 use shuffle::ShuffleService;
@@ -27,11 +28,13 @@ use state::ByteStoreFactory;
 use crate::checkpoint::{CheckpointStorage, DirectoryStorage, SnapshotWriter};
 use crate::cluster::{DataSets, JobCommand, JobOutcome, JobProgress};
 use crate::error::JobError;
+use crate::executor::{Executor, Running};
 use crate::factory::ExecutionPlan;
 use crate::report::{JobReport, peak_memory};
 use crate::stores::StateStores;
 use crate::temporary::session_directory;
 use attempts::{Attempts, Ended};
+use job_run::JobRun;
 use jobs::{Jobs, Registered};
 use workers::{WorkerSettings, Workers};
 
@@ -48,6 +51,8 @@ pub struct SessionOptions {
     pub clock: Option<Arc<dyn Clock>>,
     /// Cached results; those of one environment.
     pub data_sets: Arc<DataSets>,
+    /// Who gives turns to the session's jobs, workers and tasks.
+    pub executor: Executor,
 }
 
 /// Workers and kept results, shared by jobs.
@@ -61,6 +66,7 @@ pub struct Session {
     clock: Arc<dyn Clock>,
     next_job: Arc<AtomicU64>,
     closed: AtomicBool,
+    executor: Executor,
 }
 
 impl Session {
@@ -71,11 +77,12 @@ impl Session {
     /// [`JobError`] for an option without a valid value, or a directory that cannot be used.
     pub fn open(options: SessionOptions) -> Result<Arc<Self>, JobError> {
         let config = &options.config;
+        let executor = options.executor;
         let stores = StateStores::new(config, options.state_store)?;
         let directory = session_directory(config)?;
         let clock = options.clock.unwrap_or_else(|| Arc::new(SystemClock::default()));
         let failed = |source| JobError::Directory { path: directory.path().to_owned(), source };
-        let snapshots = SnapshotWriter::start().map_err(failed)?;
+        let snapshots = SnapshotWriter::start(&executor).map_err(failed)?;
         let number = config.get(&option_table::WORKERS)?.max(1);
         let memory = managed_memory(config)?;
         let settings = WorkerSettings {
@@ -85,9 +92,12 @@ impl Session {
             shuffle: options.shuffle,
             clock: Arc::clone(&clock),
             memory: ByteSize(memory.0 / u64::from(number)),
+            executor: executor.clone(),
         };
         let data_sets = options.data_sets;
-        let jobs = Arc::default();
+        data_sets.run_by(&executor);
+        let jobs = Arc::<Jobs>::default();
+        jobs.run_by(&executor);
         let workers = Workers::start(settings, Arc::clone(&data_sets), snapshots.sender(), &jobs)?;
         Ok(Arc::new(Self {
             workers,
@@ -98,6 +108,7 @@ impl Session {
             clock,
             next_job: Arc::new(AtomicU64::new(1)),
             closed: AtomicBool::new(false),
+            executor,
             directory,
         }))
     }
@@ -204,18 +215,18 @@ impl Session {
             over_budget: config.get(&option_table::CACHE_OVER_BUDGET)?,
             recovery: config.get(&option_table::CACHE_RECOVERY)?,
             next_job: Arc::clone(&self.next_job),
+            executor: self.executor.clone(),
         };
         let registered = Registered::new(&self.jobs, commands.clone());
         let first = attempts.first(Arc::clone(&plan))?;
-        let thread = std::thread::Builder::new()
-            .name(format!("job-{id}"))
-            .spawn(move || {
-                let ended = attempts.run(first, &replan);
-                drop(registered);
-                ended
-            })
+        let (tell, ended) = crossbeam_channel::bounded(1);
+        let run = JobRun::new(attempts, first, replan, tell, registered);
+        let running = self
+            .executor
+            .spawn(format!("job-{id}"), Box::new(run))
             .map_err(|error| JobError::Internal(format!("no thread for a job: {error}")))?;
-        Ok(RunningJob { id, name: name.to_owned(), plan, progress, commands, thread: Some(thread) })
+        let (name, executor) = (name.to_owned(), self.executor.clone());
+        Ok(RunningJob { id, name, plan, progress, commands, running, ended, executor })
     }
 
     fn storage(
@@ -224,11 +235,16 @@ impl Session {
         id: JobId,
         config: &Configuration,
     ) -> Result<Arc<dyn CheckpointStorage>, JobError> {
-        let directory = match config.get(&option_table::CHECKPOINT_DIR)? {
-            Some(directory) => PathBuf::from(directory).join(file_name_of(name)),
-            None => self.directory.path().join(format!("checkpoints-{id}")),
-        };
-        Ok(Arc::new(DirectoryStorage::new(directory)))
+        Ok(Arc::new(match config.get(&option_table::CHECKPOINT_DIR)? {
+            Some(directory) => {
+                DirectoryStorage::new(PathBuf::from(directory).join(file_name_of(name)))
+            }
+            None => {
+                let directory = self.directory.path().join(format!("checkpoints-{id}"));
+                let make = || Ok(Arc::new(DirectoryStore::new(directory)) as _);
+                DirectoryStorage::over(self.executor.store(make)?)
+            }
+        }))
     }
 
     /// Ends the workers and removes what they left. Harmless when done twice.
@@ -302,7 +318,9 @@ pub struct RunningJob {
     plan: Arc<ExecutionPlan>,
     progress: Arc<JobProgress>,
     commands: Sender<JobCommand>,
-    thread: Option<JoinHandle<Ended>>,
+    running: Running,
+    ended: Receiver<Ended>,
+    executor: Executor,
 }
 
 impl RunningJob {
@@ -327,7 +345,7 @@ impl RunningJob {
     /// Whether it has ended.
     #[must_use]
     pub fn is_finished(&self) -> bool {
-        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+        self.running.is_finished()
     }
 
     /// Asks something of it. A job that has ended does not mind.
@@ -349,25 +367,23 @@ impl RunningJob {
     ) -> Result<PathBuf, JobError> {
         let (answer, answered) = crossbeam_channel::bounded(1);
         self.command(JobCommand::Savepoint { kind, directory, answer });
-        let ended = |_| {
+        let ended = || {
             let reason = "the job has ended".to_owned();
             Err(JobError::SavepointDeclined { job: self.name.clone(), reason })
         };
-        answered.recv().unwrap_or_else(ended)
+        self.executor.receive(&answered).unwrap_or_else(ended)
     }
 
     /// Waits for its end.
     #[must_use]
-    pub fn wait(mut self) -> (JobOutcome, JobReport) {
-        let outcome = self.thread.take().map(JoinHandle::join);
-        let Ended { outcome, caches, mode } = match outcome {
-            Some(Ok(ended)) => ended,
-            _ => Ended {
-                outcome: JobOutcome::internal("the job master has panicked"),
-                caches: Vec::new(),
-                mode: self.plan.mode,
-            },
-        };
+    pub fn wait(self) -> (JobOutcome, JobReport) {
+        let ended = self.executor.receive(&self.ended);
+        let Ended { outcome, caches, mode } = ended.unwrap_or_else(|| Ended {
+            outcome: JobOutcome::internal("the job master has panicked"),
+            caches: Vec::new(),
+            mode: self.plan.mode,
+        });
+        let _ended = self.running.join();
         let report = JobReport {
             job: self.name.clone(),
             mode,

@@ -1,8 +1,8 @@
 //! The life of a task: wired, stepped, ended.
 //!
 //! A task is a state machine. [`Task::step`] does a bounded piece of work and says what it waits for;
-//! it never blocks, sleeps or reads a clock of its own. In production a thread steps it and parks
-//! ([`run_to_end`]); a simulator steps many in the order that a seed gives.
+//! it never blocks, sleeps or reads a clock of its own. Its TaskManager gives it turns
+//! (`crate::cluster`).
 
 mod input_driver;
 mod source_driver;
@@ -16,10 +16,8 @@ pub use two_input_driver::{Side, TwoInput, TwoInputDriver};
 pub use waker::TaskWaker;
 pub use wiring::{PartitionLocation, Place, TaskDeployment, wire};
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 use crossbeam_channel::Receiver;
 use element::{Barrier, CheckpointId, Timestamp};
@@ -30,7 +28,6 @@ use crate::context::{OperatorSnapshot, TaskContext};
 use crate::error::TaskError;
 use crate::events::{FinishedOutput, TaskEnd, TaskEvent, TaskMail};
 use crate::output::{Pump, Signal};
-use crate::user::panic_message;
 
 /// Partitions that a task has finished, collected from its outputs.
 pub type FinishedOutputs = Arc<Mutex<Vec<FinishedOutput>>>;
@@ -203,38 +200,17 @@ impl Task {
         }
     }
 
+    /// The name of its vertex.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.context.vertex_name
+    }
+
     /// What the task has to say at its end.
     #[must_use]
     pub fn end(self) -> TaskEnd {
         let Self { driver, finished, .. } = self;
         drop(driver);
         TaskEnd { partitions: std::mem::take(&mut *finished.lock()) }
-    }
-}
-
-/// Steps a task on this thread until it ends; parks while it waits.
-///
-/// # Errors
-///
-/// [`TaskError`] if it failed or was cancelled; a panic becomes [`TaskError::Panic`].
-pub fn run_to_end(mut task: Task, waker: &TaskWaker) -> Result<TaskEnd, TaskError> {
-    let clock = Arc::clone(&task.context.clock);
-    let name = task.context.vertex_name.clone();
-    loop {
-        let step = catch_unwind(AssertUnwindSafe(|| task.step())).unwrap_or_else(|panic| {
-            Err(TaskError::Panic {
-                operator: name.clone(),
-                record: None,
-                message: panic_message(&*panic),
-            })
-        })?;
-        match step {
-            Step::Progress | Step::Snapshot(_) => {}
-            Step::Wait(until) => waker.park(until.map(|until| {
-                let millis = until.0.saturating_sub(clock.now().0);
-                Duration::from_millis(u64::try_from(millis).unwrap_or(0))
-            })),
-            Step::Done => return Ok(task.end()),
-        }
     }
 }

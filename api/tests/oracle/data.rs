@@ -1,5 +1,8 @@
 //! Random input: records of a few sources, in phases of backlog and live.
 
+#[cfg(feature = "sim")]
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use slackwater::{ScriptStep, ScriptedSource};
 
 pub(crate) type Row = (u32, i64);
@@ -58,6 +61,26 @@ impl Data {
         Self { sources, records }
     }
 
+    /// Few records, in batches that end anywhere: each look at a pause counts, and the last one ends it.
+    #[cfg(feature = "sim")]
+    pub(crate) fn small(rng: &mut Rng) -> Self {
+        let sources = 1 + rng.below(3);
+        let keys = rng.pick(&[1, 3, 20]);
+        let mut records = 0;
+        let sources = (0..sources)
+            .map(|_| {
+                let parts = 1 + rng.below(3);
+                (0..parts)
+                    .map(|part| {
+                        let steps = script_of(rng, part, keys, &[0, 1, 5, 30], &mut records);
+                        with_pauses(rng, steps)
+                    })
+                    .collect()
+            })
+            .collect();
+        Self { sources, records }
+    }
+
     pub(crate) fn parts(&self, at: usize) -> usize {
         self.sources[at % self.sources.len()].len()
     }
@@ -69,6 +92,17 @@ impl Data {
 
 /// One script. Values are positive, so that sums only grow; flags change in the first part alone.
 fn script(rng: &mut Rng, part: u64, keys: u64, records: &mut u64) -> Vec<ScriptStep<Row>> {
+    script_of(rng, part, keys, &[0, 1, 40, 600], records)
+}
+
+/// As [`script`], with phases of these lengths.
+fn script_of(
+    rng: &mut Rng,
+    part: u64,
+    keys: u64,
+    lengths: &[u64],
+    records: &mut u64,
+) -> Vec<ScriptStep<Row>> {
     let mut steps = Vec::new();
     let mut now = 0;
     let phases = rng.below(5);
@@ -78,7 +112,7 @@ fn script(rng: &mut Rng, part: u64, keys: u64, records: &mut u64) -> Vec<ScriptS
             backlog = !backlog;
             steps.push(ScriptStep::Backlog(backlog));
         }
-        for _ in 0..rng.pick(&[0, 1, 40, 600]) {
+        for _ in 0..rng.pick(lengths) {
             now += i64::try_from(rng.below(4)).unwrap();
             let at = now - i64::try_from(rng.below(DISORDER as u64)).unwrap();
             let key = u32::try_from(rng.below(keys)).unwrap();
@@ -88,4 +122,21 @@ fn script(rng: &mut Rng, part: u64, keys: u64, records: &mut u64) -> Vec<ScriptS
         }
     }
     steps
+}
+
+/// Pauses between some of the steps, but not before the first: a flag there holds from the start.
+#[cfg(feature = "sim")]
+fn with_pauses(rng: &mut Rng, steps: Vec<ScriptStep<Row>>) -> Vec<ScriptStep<Row>> {
+    let often = rng.pick(&[2, 6, 30]);
+    let mut paused = Vec::new();
+    for step in steps {
+        if !paused.is_empty() && rng.one_in(often) {
+            let (looks, last) = (AtomicU64::new(0), 1 + rng.below(3));
+            paused.push(ScriptStep::until(move || {
+                looks.fetch_add(1, Ordering::Relaxed) % last == last - 1
+            }));
+        }
+        paused.push(step);
+    }
+    paused
 }

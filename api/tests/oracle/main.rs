@@ -7,13 +7,18 @@
 //! last, for all rolling values only grow.
 //!
 //! `ORACLE_FIRST_SEED` and `ORACLE_COUNT` run more seeds than the few of a plain test run; a seed that
-//! fails is printed and becomes a row of [`SEEDS_THAT_FAILED`].
+//! fails is printed and becomes a row of [`SEEDS_THAT_FAILED`]. With the feature `sim`, `simulated` does
+//! the same in one thread, in an order that the seed gives.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod data;
 mod program;
 mod run;
+#[cfg(feature = "sim")]
+mod simulated;
+#[cfg(feature = "sim")]
+mod windows;
 
 use data::Rng;
 

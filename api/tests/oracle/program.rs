@@ -22,6 +22,8 @@ pub(crate) enum First {
     CoProcess(TwoInputBacklog),
     /// Two inputs, key by key at the end.
     CoGroup,
+    #[cfg(feature = "sim")]
+    Timed(crate::windows::Timed),
 }
 
 /// The second keyed operator, over other keys.
@@ -32,6 +34,9 @@ pub(crate) enum Second {
     Greatest,
     /// The greatest value, handed out at the end.
     GreatestAtEnd,
+    /// Sums of event-time windows of this size.
+    #[cfg(feature = "sim")]
+    Windows(i64),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -66,15 +71,19 @@ impl Program {
     /// Whether each key's last value alone is compared.
     pub(crate) fn is_rolling(&self) -> bool {
         match self.second {
+            #[cfg(feature = "sim")]
+            Second::None if matches!(self.first, First::Timed(_)) => {
+                matches!(self.first, First::Timed(timed) if timed.is_rolling())
+            }
             Second::None => matches!(self.first, First::Sum | First::ValueSum | First::Different),
             Second::Greatest => true,
-            Second::GreatestAtEnd => false,
+            _ => false,
         }
     }
 
-    pub(crate) fn build(&self, left: DataStream<Row>, right: DataStream<Row>) -> DataStream<Row> {
+    pub(crate) fn first(&self, left: DataStream<Row>, right: DataStream<Row>) -> DataStream<Row> {
         let key = |row: &Row| row.0;
-        let first = match self.first {
+        match self.first {
             First::Sum => left.key_by(key).sum(|row| row.1),
             First::ValueSum => left.key_by(key).process(|| ValueSum(ValueState::new("sum"))),
             First::Different => left.key_by(key).process(|| Different(MapState::new("seen"))),
@@ -93,7 +102,12 @@ impl Program {
                     Ok(())
                 },
             ),
-        };
+            #[cfg(feature = "sim")]
+            First::Timed(timed) => timed.build(left, right),
+        }
+    }
+
+    pub(crate) fn second(&self, first: DataStream<Row>) -> DataStream<Row> {
         let keys = self.keys;
         let again = move |row: &Row| row.0 % keys;
         match self.second {
@@ -102,6 +116,8 @@ impl Program {
             Second::GreatestAtEnd => {
                 first.key_by(again).process(|| GreatestAtEnd(ValueState::new("greatest")))
             }
+            #[cfg(feature = "sim")]
+            Second::Windows(size) => crate::windows::sums(first.key_by(again), size),
         }
     }
 }

@@ -22,13 +22,13 @@ pub(crate) enum Mode {
 /// One way to run a program.
 #[derive(Clone, Debug)]
 pub(crate) struct Way {
-    mode: Mode,
-    parallelism: u32,
-    store: options::StateBackendKind,
-    memory: ByteSize,
-    chaining: bool,
+    pub(crate) mode: Mode,
+    pub(crate) parallelism: u32,
+    pub(crate) store: options::StateBackendKind,
+    pub(crate) memory: ByteSize,
+    pub(crate) chaining: bool,
     /// The record at which the program fails once.
-    crash_at: Option<u64>,
+    pub(crate) crash_at: Option<u64>,
 }
 
 pub(crate) fn ways(rng: &mut Rng) -> Vec<Way> {
@@ -46,8 +46,7 @@ pub(crate) fn ways(rng: &mut Rng) -> Vec<Way> {
         .collect()
 }
 
-fn environment(way: &Way) -> StreamExecutionEnvironment {
-    let env = StreamExecutionEnvironment::new();
+pub(crate) fn configure(env: &StreamExecutionEnvironment, way: &Way) {
     env.set(&options::PARALLELISM, Some(way.parallelism))
         .set(&options::MAX_PARALLELISM, 128)
         .set(&options::STATE_BACKEND, way.store)
@@ -68,37 +67,52 @@ fn environment(way: &Way) -> StreamExecutionEnvironment {
     if way.mode == Mode::Sort {
         env.set(&options::BACKLOG_STRATEGY, options::BacklogStrategy::Sort);
     }
-    env
 }
 
-/// Fails once, at a record of the first source.
-fn fails_once(stream: DataStream<Row>, crash_at: Option<u64>) -> DataStream<Row> {
-    let left = Arc::new(AtomicU64::new(crash_at.unwrap_or(0)));
-    stream.try_map(move |row: Row| {
-        let before = left.fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| n.checked_sub(1));
-        if before == Ok(1) { Err(Error::msg("the injected failure")) } else { Ok(row) }
-    })
+/// Fails once, at a record of all that pass wherever it is put in.
+pub(crate) struct Crash {
+    left: Arc<AtomicU64>,
+}
+
+impl Crash {
+    /// At this record, counted from 1; never if there is none.
+    pub(crate) fn at(record: Option<u64>) -> Self {
+        Self { left: Arc::new(AtomicU64::new(record.unwrap_or(0))) }
+    }
+
+    pub(crate) fn put_into(&self, stream: DataStream<Row>) -> DataStream<Row> {
+        let left = Arc::clone(&self.left);
+        stream.try_map(move |row: Row| {
+            let before =
+                left.fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| n.checked_sub(1));
+            if before == Ok(1) { Err(Error::msg("the injected failure")) } else { Ok(row) }
+        })
+    }
+}
+
+pub(crate) fn source(env: &StreamExecutionEnvironment, data: &Data, at: usize) -> DataStream<Row> {
+    let bound = Duration::from_millis(DISORDER.unsigned_abs());
+    let strategy = WatermarkStrategy::bounded_out_of_orderness(bound);
+    // A reader of two scripts one behind the other would make the second one late.
+    let parts = u32::try_from(data.parts(at)).unwrap();
+    env.from_source(data.source(at), strategy, &format!("source {at}")).parallelism(parts)
 }
 
 pub(crate) fn run(data: &Data, program: &Program, way: &Way) -> Vec<Row> {
-    let env = environment(way);
-    let source = |at: usize| {
-        let bound = Duration::from_millis(DISORDER.unsigned_abs());
-        let strategy = WatermarkStrategy::bounded_out_of_orderness(bound);
-        // A reader of two scripts one behind the other would make the second one late.
-        let parts = u32::try_from(data.parts(at)).unwrap();
-        env.from_source(data.source(at), strategy, &format!("source {at}")).parallelism(parts)
-    };
-    let mut left = fails_once(source(0), way.crash_at.filter(|at| *at <= data.records));
+    let env = StreamExecutionEnvironment::new();
+    configure(&env, way);
+    let crash = Crash::at(way.crash_at.filter(|at| *at <= data.records));
+    let mut left = crash.put_into(source(&env, data, 0));
     if program.union {
-        left = left.union(source(1));
+        left = left.union(source(&env, data, 1));
     }
-    let rows = program.build(left, source(2)).execute_and_collect().unwrap().into_vec();
+    let first = program.first(left, source(&env, data, 2));
+    let rows = program.second(first).execute_and_collect().unwrap().into_vec();
     compared(rows, program)
 }
 
 /// What is left of rows when that which may differ is taken out.
-fn compared(mut rows: Vec<Row>, program: &Program) -> Vec<Row> {
+pub(crate) fn compared(mut rows: Vec<Row>, program: &Program) -> Vec<Row> {
     if program.is_rolling() {
         let mut last: BTreeMap<u32, i64> = BTreeMap::new();
         for (key, value) in rows {

@@ -46,6 +46,12 @@ impl FaultyStore {
         Self { inner, faults: Arc::default() }
     }
 
+    /// Another store, with the counts and the plan of this one.
+    #[must_use]
+    pub fn over(&self, inner: Arc<dyn SpillStore>) -> Self {
+        Self { inner, faults: Arc::clone(&self.faults) }
+    }
+
     /// Sets what fails, and starts counting anew.
     pub fn plan(&self, plan: Option<FaultPlan>) {
         *self.faults.lock() = Faults { plan, counts: HashMap::new() };

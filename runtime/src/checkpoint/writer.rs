@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread::JoinHandle;
 
-use crossbeam_channel::{Receiver, Sender};
+use crossbeam_channel::Sender;
 use element::{Barrier, SpillStore};
 
 use super::OperatorState;
 use crate::context::OperatorSnapshot;
 use crate::events::{TaskEvent, TaskEvents};
+use crate::executor::{Consumer, Executor, Running};
 
 /// One task's part of a checkpoint, still in memory.
 #[derive(Debug)]
@@ -26,25 +26,23 @@ pub struct SnapshotWork {
     pub outstanding: Arc<AtomicUsize>,
 }
 
-/// The thread that writes snapshots of one TaskManager, while its tasks go on.
-#[derive(Debug)]
+/// Writes the snapshots of a session's tasks, while those go on.
 pub struct SnapshotWriter {
     sender: Option<Sender<SnapshotWork>>,
-    thread: Option<JoinHandle<()>>,
+    running: Option<Running>,
 }
 
 impl SnapshotWriter {
-    /// Starts the thread.
+    /// Starts it.
     ///
     /// # Errors
     ///
     /// What the system says of a new thread.
-    pub fn start() -> std::io::Result<Self> {
+    pub fn start(executor: &Executor) -> std::io::Result<Self> {
         let (sender, receiver) = crossbeam_channel::unbounded();
-        let thread = std::thread::Builder::new()
-            .name("snapshots".to_owned())
-            .spawn(move || write_all(&receiver))?;
-        Ok(Self { sender: Some(sender), thread: Some(thread) })
+        let writer = Consumer::new(receiver, write);
+        let running = executor.spawn("snapshots".to_owned(), Box::new(writer))?;
+        Ok(Self { sender: Some(sender), running: Some(running) })
     }
 
     /// Where tasks send their snapshots.
@@ -57,40 +55,36 @@ impl SnapshotWriter {
 impl Drop for SnapshotWriter {
     fn drop(&mut self) {
         self.sender = None;
-        if let Some(thread) = self.thread.take()
-            && thread.join().is_err()
-        {
+        if self.running.take().is_some_and(|running| !running.join()) {
             tracing::error!("the thread that writes snapshots has panicked");
         }
     }
 }
 
-fn write_all(receiver: &Receiver<SnapshotWork>) {
-    for SnapshotWork { barrier, snapshots, store, events, outstanding } in receiver {
-        let task = events.task;
-        let states = snapshots
-            .into_iter()
-            .enumerate()
-            .map(|(i, snapshot)| {
-                let name = format!(
-                    "{}/{}-{}.{}-{i}",
-                    super::storage::folder_of(barrier.id),
-                    task.vertex,
-                    task.subtask,
-                    task.attempt,
-                );
-                let keyed = snapshot.keyed.map(|keyed| keyed.write(&*store, &name)).transpose()?;
-                let OperatorSnapshot { uid, items, watermark, backlog, .. } = snapshot;
-                Ok(OperatorState { uid, keyed, items, watermark, backlog })
-            })
-            .collect::<Result<Vec<_>, state::StateError>>();
-        events.send(match states {
-            Ok(states) => TaskEvent::Acknowledged { id: barrier.id, states },
-            Err(error) => TaskEvent::SnapshotFailed {
-                id: barrier.id,
-                reason: crate::report::chain_of(&error),
-            },
-        });
-        outstanding.fetch_sub(1, Ordering::AcqRel);
-    }
+fn write(work: SnapshotWork) {
+    let SnapshotWork { barrier, snapshots, store, events, outstanding } = work;
+    let task = events.task;
+    let states = snapshots
+        .into_iter()
+        .enumerate()
+        .map(|(i, snapshot)| {
+            let name = format!(
+                "{}/{}-{}.{}-{i}",
+                super::storage::folder_of(barrier.id),
+                task.vertex,
+                task.subtask,
+                task.attempt,
+            );
+            let keyed = snapshot.keyed.map(|keyed| keyed.write(&*store, &name)).transpose()?;
+            let OperatorSnapshot { uid, items, watermark, backlog, .. } = snapshot;
+            Ok(OperatorState { uid, keyed, items, watermark, backlog })
+        })
+        .collect::<Result<Vec<_>, state::StateError>>();
+    events.send(match states {
+        Ok(states) => TaskEvent::Acknowledged { id: barrier.id, states },
+        Err(error) => {
+            TaskEvent::SnapshotFailed { id: barrier.id, reason: crate::report::chain_of(&error) }
+        }
+    });
+    outstanding.fetch_sub(1, Ordering::AcqRel);
 }

@@ -34,13 +34,14 @@ use std::time::Duration;
 use element::option_table::CacheRecovery;
 use element::{DataSetId, Generation, TaskManagerId};
 use graph::{CacheDecision, OutputTag};
-use parking_lot::{Condvar, Mutex};
+use parking_lot::Mutex;
 use shuffle::{PartitionDescriptor, PartitionIdentity, ShuffleError, ShuffleService};
 
 use super::data_set::ClusterDataSet;
 use super::repair::SplitsRead;
 use super::shelf::{Fingerprint, Shelf};
 use super::task_manager::TaskManagerHandle;
+use crate::executor::{Executor, Waiting};
 use crate::factory::ExecutionPlan;
 use deletion::Requests;
 use named::Named;
@@ -49,7 +50,7 @@ use named::Named;
 pub struct DataSets {
     state: Mutex<State>,
     /// Notified when a request or a data set has changed.
-    changed: Condvar,
+    changed: Waiting,
     /// The upper half of every id: other environments have another one.
     salt: u64,
     next_id: AtomicU64,
@@ -143,10 +144,15 @@ impl DataSets {
         let seed = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0_u8);
         Self {
             state: Mutex::default(),
-            changed: Condvar::new(),
+            changed: Waiting::default(),
             salt: seed,
             next_id: AtomicU64::new(1),
         }
+    }
+
+    /// Has this executor give turns while somebody waits for workers.
+    pub fn run_by(&self, executor: &Executor) {
+        self.changed.run_by(executor);
     }
 
     /// An id that no other data set has.

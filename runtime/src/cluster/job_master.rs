@@ -6,7 +6,7 @@
 //!      '--(restart strategy says yes)-- failing <-'--(it says no)--> the job fails
 //! ```
 //!
-//! One thread a job. It never waits for anything but its mailbox and the next deadline.
+//! A turn handles one message. It never waits for anything but its mailbox and the next deadline.
 
 mod alignment;
 mod checkpoints;
@@ -14,6 +14,7 @@ mod deploy;
 mod ends;
 mod failure;
 mod losses;
+mod mailbox;
 mod outcome;
 mod restored;
 mod splits;
@@ -46,6 +47,7 @@ use crate::checkpoint::{
 };
 use crate::error::{JobError, TaskFailure};
 use crate::events::{FinishedOutput, TaskEvent, TaskId, TaskMail};
+use crate::executor::Turn;
 use crate::factory::ExecutionPlan;
 use crate::network::Network;
 use crate::source::EnumeratorOrders;
@@ -141,6 +143,9 @@ pub struct JobMaster {
     request: JobRequest,
     events: (Sender<TaskMessage>, Receiver<TaskMessage>),
     commands: Receiver<JobCommand>,
+    begun: Duration,
+    /// Whether files that no checkpoint has were looked for.
+    swept: bool,
     units: Vec<Unit>,
     states: Vec<UnitState>,
     attempts: BTreeMap<usize, u32>,
@@ -164,6 +169,8 @@ pub struct JobMaster {
     checkpoints: Vec<CompletedCheckpoint>,
     recovered: Vec<String>,
     giving_up: Option<JobError>,
+    /// Workers that were lost, and who stands in for them.
+    lost: BTreeMap<TaskManagerId, TaskManagerHandle>,
     /// Whether a sink wants no more.
     answered: bool,
     satisfied: bool,
@@ -207,6 +214,8 @@ impl JobMaster {
         Ok(Self {
             events: crossbeam_channel::unbounded(),
             commands,
+            begun: now,
+            swept: false,
             states: units.iter().map(waiting).collect(),
             units,
             attempts: BTreeMap::new(),
@@ -228,38 +237,45 @@ impl JobMaster {
             checkpoints: Vec::new(),
             recovered: Vec::new(),
             giving_up: None,
+            lost: BTreeMap::new(),
             answered: false,
             satisfied: false,
             request,
         })
     }
 
-    /// Runs the job to its end, on this thread.
-    #[must_use]
-    pub fn run(mut self) -> JobOutcome {
-        let begun = self.request.clock.monotonic();
-        self.sweep_checkpoints();
-        loop {
-            if self.giving_up.is_none() {
-                self.deploy_what_can();
-            }
-            if self.is_over() {
-                break;
-            }
-            self.wait();
-            self.tick();
-            self.commit_last();
+    /// Handles one message and what follows from it.
+    pub(crate) fn turn(&mut self) -> Turn {
+        if !std::mem::replace(&mut self.swept, true) {
+            self.sweep_checkpoints();
         }
+        let handled = self.message();
+        self.tick();
+        self.commit_last();
+        if self.giving_up.is_none() {
+            self.deploy_what_can();
+        }
+        if self.is_over() {
+            Turn::Done
+        } else if handled {
+            Turn::Progress
+        } else {
+            Turn::Wait(self.until_deadline())
+        }
+    }
+
+    /// How the job ended; to be asked when its last turn is done.
+    pub(crate) fn outcome(mut self) -> JobOutcome {
         self.release_results();
         let result = self.result();
         self.discard_checkpoints(&result);
         JobOutcome {
             result,
             splits: self.splits_of_data_sets(),
+            took: self.now().saturating_sub(self.begun),
             persistent: self.persistent.into_values().collect(),
             checkpoints: self.checkpoints,
             recovered: self.recovered,
-            took: self.request.clock.monotonic().saturating_sub(begun),
         }
     }
 
@@ -274,37 +290,6 @@ impl JobMaster {
             UnitState::Waiting { .. } => ended,
             UnitState::Running(_) => false,
         })
-    }
-
-    /// Waits for the next message or deadline, and handles every message that is there.
-    fn wait(&mut self) {
-        let restart = self.states.iter().filter_map(|state| match state {
-            UnitState::Waiting { not_before } if !not_before.is_zero() => Some(*not_before),
-            _ => None,
-        });
-        let deadline = restart.chain(self.coordinator.next_deadline()).min();
-        let timeout = deadline
-            .map_or(Duration::from_secs(3_600), |deadline| deadline.saturating_sub(self.now()));
-        let timeout = self.request.clock.patience(timeout);
-        let (events, commands) = (self.events.1.clone(), self.commands.clone());
-        crossbeam_channel::select! {
-            recv(events) -> event => if let Ok((task, event)) = event {
-                // What was asked for before a task ended comes before its end.
-                while let Ok(command) = commands.try_recv() {
-                    self.command(command);
-                }
-                self.event(task, event);
-            },
-            recv(commands) -> command => match command {
-                Ok(command) => self.command(command),
-                // The client is gone: nobody can ask any more; the job goes on.
-                Err(_) => self.commands = crossbeam_channel::never(),
-            },
-            default(timeout) => {}
-        }
-        while let Ok((task, event)) = events.try_recv() {
-            self.event(task, event);
-        }
     }
 
     fn command(&mut self, command: JobCommand) {

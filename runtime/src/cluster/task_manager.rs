@@ -1,11 +1,13 @@
-//! [`TaskManager`]: a worker with slots, a directory, and a thread for each of its tasks.
+//! [`TaskManager`]: a worker with slots, a directory, and the tasks that it runs.
+
+mod task_run;
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::thread::JoinHandle;
+use std::time::Duration;
 
-use crossbeam_channel::{Receiver, Sender};
+use crossbeam_channel::{Receiver, Select, Sender, TryRecvError};
 use element::{JobId, TaskManagerId};
 use shuffle::{PartitionDescriptor, PartitionIdentity, ShuffleService, Wake};
 use sort::CancelFlag;
@@ -13,8 +15,10 @@ use sort::CancelFlag;
 use super::data_sets::{ReleaseFailure, RequestId, WorkerReport};
 use super::hosted::HostedPartitions;
 use super::line::Line;
-use crate::events::{FinishedOutput, TaskEvent, TaskId, TaskMail};
-use crate::task::{Place, TaskDeployment, TaskWaker, run_to_end, wire};
+use crate::events::{FinishedOutput, TaskId, TaskMail};
+use crate::executor::{Actor, Executor, Running, Turn, is_ready, wait_for_any};
+use crate::task::{Place, TaskDeployment, TaskWaker};
+use task_run::TaskRun;
 
 /// What a TaskManager is told.
 #[non_exhaustive]
@@ -68,7 +72,7 @@ pub struct TaskManagerHandle {
     pub service: Arc<dyn ShuffleService>,
 }
 
-struct Running {
+struct RunningTask {
     cancelled: CancelFlag,
     waker: Arc<TaskWaker>,
     mail: Sender<TaskMail>,
@@ -79,7 +83,7 @@ pub struct TaskManager {
     handle: TaskManagerHandle,
     given_up: CancelFlag,
     line: Line,
-    thread: Option<JoinHandle<()>>,
+    worker: Option<Running>,
 }
 
 impl TaskManager {
@@ -93,15 +97,18 @@ impl TaskManager {
         id: TaskManagerId,
         place: Place,
         reports: Sender<WorkerReport>,
+        executor: &Executor,
     ) -> std::io::Result<Self> {
         let (sender, receiver) = crossbeam_channel::unbounded();
         let service = Arc::clone(&place.service);
         let hosted = HostedPartitions::new(id, Arc::clone(&service));
         let handle = TaskManagerHandle { id, slots: 1, sender: sender.clone(), service };
         let (given_up, line) = (CancelFlag::new(), place.line.clone());
-        let worker = Worker {
+        let mut worker = Worker {
             id,
+            executor: executor.clone(),
             place: Arc::new(place),
+            receiver,
             sender,
             running: HashMap::new(),
             hosted,
@@ -110,11 +117,11 @@ impl TaskManager {
             sequence: 0,
             heartbeat: 0,
             given_up: given_up.clone(),
+            stopping: false,
         };
-        let thread = std::thread::Builder::new()
-            .name(format!("task-manager-{id}"))
-            .spawn(move || worker.run(&receiver))?;
-        Ok(Self { handle, given_up, line, thread: Some(thread) })
+        worker.report(None, Vec::new());
+        let worker = executor.spawn(format!("task-manager-{id}"), Box::new(worker))?;
+        Ok(Self { handle, given_up, line, worker: Some(worker) })
     }
 
     /// How others see it.
@@ -144,8 +151,8 @@ impl TaskManager {
 impl Drop for TaskManager {
     fn drop(&mut self) {
         let told = self.handle.sender.send(TaskManagerMessage::Shutdown).is_ok();
-        if let Some(thread) = self.thread.take()
-            && (!told || thread.join().is_err())
+        if let Some(worker) = self.worker.take()
+            && (!told || !worker.join())
         {
             tracing::error!(task_manager = %self.handle.id, "a task manager did not end well");
         }
@@ -154,9 +161,11 @@ impl Drop for TaskManager {
 
 struct Worker {
     id: TaskManagerId,
+    executor: Executor,
     place: Arc<Place>,
+    receiver: Receiver<TaskManagerMessage>,
     sender: Sender<TaskManagerMessage>,
-    running: HashMap<(JobId, TaskId), Running>,
+    running: HashMap<(JobId, TaskId), RunningTask>,
     hosted: HostedPartitions,
     /// Jobs that are over: what one of their tasks leaves later is dropped at once (tC9).
     settled: BTreeSet<JobId>,
@@ -166,66 +175,86 @@ struct Worker {
     heartbeat: u64,
     /// Whether it counts as lost. A connection that is closed takes what was on its way with it.
     given_up: CancelFlag,
+    stopping: bool,
+}
+
+impl Actor for Worker {
+    fn turn(&mut self) -> Turn {
+        match self.receiver.try_recv() {
+            Ok(message) => self.message(message),
+            Err(TryRecvError::Empty) => return Turn::Wait(None),
+            Err(TryRecvError::Disconnected) => return Turn::Done,
+        }
+        if self.stopping && self.running.is_empty() {
+            remove_directory(&self.place.directory);
+            return Turn::Done;
+        }
+        Turn::Progress
+    }
+
+    fn is_ready(&self) -> bool {
+        is_ready(&self.receiver)
+    }
+
+    fn wait(&mut self, limit: Option<Duration>) {
+        let mut select = Select::new();
+        select.recv(&self.receiver);
+        wait_for_any(&mut select, limit);
+    }
 }
 
 impl Worker {
-    fn run(mut self, receiver: &Receiver<TaskManagerMessage>) {
-        let mut stopping = false;
-        self.report(None, Vec::new());
-        while let Ok(message) = receiver.recv() {
-            match message {
-                message if self.is_stale(&message) => {
-                    tracing::debug!(task_manager = %self.id, "a message to a worker given up");
-                }
-                TaskManagerMessage::Deploy(deployment) => self.deploy(deployment),
-                TaskManagerMessage::Mail(job, task, mail) => self.mail(job, task, mail),
-                TaskManagerMessage::Cancel(job, tasks) => {
-                    for task in tasks {
-                        if let Some(running) = self.running.get(&(job, task)) {
-                            running.cancel();
-                        }
+    fn message(&mut self, message: TaskManagerMessage) {
+        match message {
+            message if self.is_stale(&message) => {
+                tracing::debug!(task_manager = %self.id, "a message to a worker given up");
+            }
+            TaskManagerMessage::Deploy(deployment) => self.deploy(deployment),
+            TaskManagerMessage::Mail(job, task, mail) => self.mail(job, task, mail),
+            TaskManagerMessage::Cancel(job, tasks) => {
+                for task in tasks {
+                    if let Some(running) = self.running.get(&(job, task)) {
+                        running.cancel();
                     }
-                }
-                TaskManagerMessage::Release(partitions) => self.release(&partitions),
-                TaskManagerMessage::Ended(job, task, of, outputs) => {
-                    self.running.remove(&(job, task));
-                    self.hosted.finished(job, of, outputs);
-                    if self.settled.contains(&job) || self.given_up.is_cancelled() {
-                        self.hosted.settle(job, &[]);
-                    }
-                }
-                TaskManagerMessage::Settle { request, job, keep } => {
-                    self.settled.insert(job);
-                    let failures = self.hosted.settle(job, &keep);
-                    self.report(Some(request), failures);
-                }
-                TaskManagerMessage::ReleaseDataSets { request, partitions } => {
-                    let failures = self.hosted.release(&partitions);
-                    self.report(Some(request), failures);
-                }
-                TaskManagerMessage::Heartbeat(number) => {
-                    self.heartbeat = number;
-                    self.report(None, Vec::new());
-                }
-                // The other end sends nothing: it is dropped.
-                TaskManagerMessage::Pause(resumed) => drop(resumed.recv()),
-                TaskManagerMessage::Kill(done) => {
-                    stopping = true;
-                    self.running.values().for_each(Running::cancel);
-                    self.hosted.lose();
-                    remove_directory(&self.place.directory);
-                    drop(done);
-                }
-                TaskManagerMessage::Shutdown => {
-                    stopping = true;
-                    self.running.values().for_each(Running::cancel);
                 }
             }
-            if stopping && self.running.is_empty() {
-                break;
+            TaskManagerMessage::Release(partitions) => self.release(&partitions),
+            TaskManagerMessage::Ended(job, task, of, outputs) => {
+                self.running.remove(&(job, task));
+                self.hosted.finished(job, of, outputs);
+                if self.settled.contains(&job) || self.given_up.is_cancelled() {
+                    self.hosted.settle(job, &[]);
+                }
+            }
+            TaskManagerMessage::Settle { request, job, keep } => {
+                self.settled.insert(job);
+                let failures = self.hosted.settle(job, &keep);
+                self.report(Some(request), failures);
+            }
+            TaskManagerMessage::ReleaseDataSets { request, partitions } => {
+                let failures = self.hosted.release(&partitions);
+                self.report(Some(request), failures);
+            }
+            TaskManagerMessage::Heartbeat(number) => {
+                self.heartbeat = number;
+                self.report(None, Vec::new());
+            }
+            // The other end sends nothing: it is dropped.
+            TaskManagerMessage::Pause(resumed) => {
+                self.executor.receive(&resumed);
+            }
+            TaskManagerMessage::Kill(done) => {
+                self.stopping = true;
+                self.running.values().for_each(RunningTask::cancel);
+                self.hosted.lose();
+                remove_directory(&self.place.directory);
+                drop(done);
+            }
+            TaskManagerMessage::Shutdown => {
+                self.stopping = true;
+                self.running.values().for_each(RunningTask::cancel);
             }
         }
-        remove_directory(&self.place.directory);
     }
 
     /// Whether a message was meant for a worker that still counts.
@@ -239,7 +268,6 @@ impl Worker {
         self.given_up.is_cancelled() && !concerns_its_end
     }
 
-    /// Wiring opens files and stores: it is done on the task's own thread.
     fn deploy(&mut self, deployment: Box<TaskDeployment>) {
         let task = TaskId {
             attempt: deployment.attempt,
@@ -247,35 +275,22 @@ impl Worker {
             subtask: deployment.subtask,
         };
         let job = deployment.job;
-        let events = deployment.events.clone();
         let (mail, mailbox) = crossbeam_channel::unbounded();
         let cancelled = CancelFlag::new();
         let waker = Arc::new(TaskWaker::default());
-        let running = Running { cancelled: cancelled.clone(), waker: Arc::clone(&waker), mail };
-        let place = Arc::clone(&self.place);
-        let manager = self.sender.clone();
-        let spawned = std::thread::Builder::new()
-            .name(format!("task-{}-{}", task.vertex, task.subtask))
-            .spawn(move || {
-                waker.adopt();
-                let directory = place
-                    .directory
-                    .join(format!("job-{job}.{}-{}-{}", task.attempt, task.vertex, task.subtask));
-                let ended = run_task(&deployment, &place, mailbox, cancelled, &waker);
-                let vertex = deployment.plan.vertex(task.vertex);
-                let of = vertex.map_or(1, |vertex| vertex.parallelism);
-                let outputs = ended.as_ref().map(|end| end.partitions.clone()).unwrap_or_default();
-                // Channels whose other end has not come are not waited for by anybody.
-                drop(deployment);
-                remove_directory(&directory);
-                // This worker hears of its partitions before anybody can ask it to keep them.
-                let message = TaskManagerMessage::Ended(job, task, of, outputs);
-                let gone = manager.send(message).is_err();
-                if !place.line.send(&events, task, TaskEvent::Ended(ended)) || gone {
-                    tracing::debug!(?task, "a task has ended after its masters");
-                }
-            });
-        match spawned {
+        let running = RunningTask { cancelled: cancelled.clone(), waker: Arc::clone(&waker), mail };
+        let run = TaskRun {
+            deployment: Some(deployment),
+            id: task,
+            place: Arc::clone(&self.place),
+            mailbox: Some(mailbox),
+            cancelled,
+            waker,
+            task: None,
+            manager: self.sender.clone(),
+        };
+        let name = format!("task-{}-{}", task.vertex, task.subtask);
+        match self.executor.spawn(name, Box::new(run)) {
             Ok(_) => {
                 self.running.insert((job, task), running);
             }
@@ -314,25 +329,11 @@ impl Worker {
     }
 }
 
-impl Running {
+impl RunningTask {
     fn cancel(&self) {
         self.cancelled.cancel();
         self.waker.wake();
     }
-}
-
-fn run_task(
-    deployment: &TaskDeployment,
-    place: &Place,
-    mailbox: Receiver<TaskMail>,
-    cancelled: CancelFlag,
-    waker: &Arc<TaskWaker>,
-) -> Result<crate::events::TaskEnd, crate::error::TaskError> {
-    let wake: Arc<dyn Wake> = Arc::clone(waker) as _;
-    let task = crate::user::guarded(&deployment.job_name, || {
-        wire(deployment, place, mailbox, cancelled, wake)
-    })?;
-    run_to_end(task, waker)
 }
 
 /// What cannot be removed is left to the sweep of the next start.

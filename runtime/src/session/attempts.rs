@@ -22,7 +22,7 @@ use element::option_table::{CacheOverBudget, CacheRecovery};
 use element::{ByteSize, Clock, Configuration, DataSetId, JobId, VertexId, option_table};
 use graph::{CacheDecision, CachePlan, ResolvedMode};
 
-use super::jobs::Made;
+use super::jobs::{Made, Settling};
 use super::workers::Workers;
 use crate::checkpoint::{CheckpointStorage, RestorePoint};
 use crate::cluster::{
@@ -30,8 +30,9 @@ use crate::cluster::{
     TaskManagerHandle, lost_partition, place_of,
 };
 use crate::error::{JobError, TaskFailure};
+use crate::executor::{Executor, Turn};
 use crate::factory::ExecutionPlan;
-use crate::report::{CacheOutcome, CacheReport, chain_of};
+use crate::report::{CacheReport, chain_of};
 
 /// Plans a job anew, with the data sets that are complete when it is called.
 pub type Replan = Box<dyn Fn() -> Result<ExecutionPlan, JobError> + Send>;
@@ -51,6 +52,7 @@ pub(super) struct Attempts {
     pub(super) over_budget: CacheOverBudget,
     pub(super) recovery: CacheRecovery,
     pub(super) next_job: Arc<AtomicU64>,
+    pub(super) executor: Executor,
 }
 
 /// How a job begins.
@@ -62,7 +64,7 @@ pub(super) enum First {
 }
 
 /// What was repaired for a job: why, and how many parts.
-type Repaired = BTreeMap<DataSetId, (String, u32)>;
+pub(super) type Repaired = BTreeMap<DataSetId, (String, u32)>;
 
 /// A run that can begin.
 pub(super) struct Prepared {
@@ -78,13 +80,41 @@ pub(super) struct Ended {
 }
 
 impl Prepared {
-    /// Runs to the end. It is over when what it made is kept or gone, and not before (P4).
-    fn run(self) -> Ended {
-        let Self { master, made } = self;
-        let outcome = master.run();
-        let well = outcome.result.is_ok();
-        let caches = made.settle(&outcome.persistent, &outcome.splits, well, outcome.took);
-        Ended { outcome, caches, mode: made.plan.mode }
+    /// Handles one message of the run.
+    pub(super) fn turn(&mut self) -> Turn {
+        self.master.turn()
+    }
+
+    /// Whether a message lies ready.
+    pub(super) fn is_ready(&self) -> bool {
+        self.master.is_ready()
+    }
+
+    /// Waits for a message.
+    pub(super) fn wait(&self, limit: Option<Duration>) {
+        self.master.wait(limit);
+    }
+
+    /// It is over when what it made is kept or gone, and not before (P4).
+    pub(super) fn settle(self) -> Settling {
+        self.made.settle(self.master.outcome())
+    }
+
+    /// Runs to the end while others wait: a repair, which stands before what was asked for.
+    fn run(mut self, executor: &Executor) -> Ended {
+        loop {
+            let goes_on = match self.turn() {
+                Turn::Done => false,
+                Turn::Progress => true,
+                Turn::Wait(limit) => executor.pause(|| self.wait(limit)),
+            };
+            if !goes_on {
+                break;
+            }
+        }
+        let settling = self.settle();
+        settling.wait();
+        settling.end()
     }
 }
 
@@ -135,7 +165,7 @@ impl Attempts {
         match master {
             Ok(master) => Ok(Prepared { master, made }),
             Err(error) => {
-                made.settle(&[], &BTreeMap::new(), false, Duration::ZERO);
+                made.drop_all();
                 Err(error)
             }
         }
@@ -158,35 +188,35 @@ impl Attempts {
         Ok(managers.into_iter().map(|manager| TaskManagerHandle { slots, ..manager }).collect())
     }
 
-    /// Runs to the end, and once more if cached data is lost.
-    pub(super) fn run(&self, first: First, replan: &Replan) -> Ended {
-        let mut repaired = Repaired::new();
-        let mut ended = match first {
-            First::Run(prepared) => self.run_twice(*prepared, replan, &mut repaired),
-            First::Repair(plan) => {
-                let mode = plan.mode;
-                let first = self.repair(plan, replan, &mut repaired);
-                match first.and_then(|plan| self.prepare(plan)) {
-                    Ok(prepared) => self.run_twice(prepared, replan, &mut repaired),
-                    Err(error) => {
-                        let outcome =
-                            JobOutcome { result: Err(error), ..JobOutcome::internal("no run") };
-                        Ended { outcome, caches: Vec::new(), mode }
-                    }
-                }
-            }
+    /// Begins the first run, behind the repair if there is one; or how the job ended.
+    pub(super) fn begin(
+        &self,
+        first: First,
+        replan: &Replan,
+        repaired: &mut Repaired,
+    ) -> Result<Box<Prepared>, Box<Ended>> {
+        let plan = match first {
+            First::Run(prepared) => return Ok(prepared),
+            First::Repair(plan) => plan,
         };
-        for cache in ended.caches.iter_mut().filter(|cache| cache.is_hit()) {
-            if let Some((reason, parts)) = repaired.remove(&cache.data_set) {
-                cache.outcome = CacheOutcome::Repaired { reason, parts };
-            }
-        }
-        ended
+        let mode = plan.mode;
+        let first = self.repair(plan, replan, repaired).and_then(|plan| self.prepare(plan));
+        first.map(Box::new).map_err(|error| {
+            let outcome = JobOutcome { result: Err(error), ..JobOutcome::internal("no run") };
+            Box::new(Ended { outcome, caches: Vec::new(), mode })
+        })
     }
 
-    fn run_twice(&self, first: Prepared, replan: &Replan, repaired: &mut Repaired) -> Ended {
-        let ended = first.run();
-        let Err(JobError::CacheLost { source, .. }) = &ended.outcome.result else { return ended };
+    /// What runs behind a run that has ended, if cached data was lost, and why; or how the job ended.
+    pub(super) fn second(
+        &self,
+        ended: Ended,
+        replan: &Replan,
+        repaired: &mut Repaired,
+    ) -> Result<(Box<Prepared>, String), Box<Ended>> {
+        let Err(JobError::CacheLost { source, .. }) = &ended.outcome.result else {
+            return Err(Box::new(ended));
+        };
         let reason = chain_of(&**source);
         self.give_up_damaged(source);
         tracing::info!(job = %self.name, %reason, "cached data is lost: the job runs without it");
@@ -197,12 +227,11 @@ impl Attempts {
         match second {
             Ok(second) => {
                 self.progress.begin_again();
-                let mut ended = second.run();
-                ended.outcome.recovered.insert(0, reason);
-                ended
+                Ok((Box::new(second), reason))
             }
             Err(error) => {
-                Ended { outcome: JobOutcome { result: Err(error), ..ended.outcome }, ..ended }
+                let outcome = JobOutcome { result: Err(error), ..ended.outcome };
+                Err(Box::new(Ended { outcome, ..ended }))
             }
         }
     }
@@ -258,7 +287,7 @@ impl Attempts {
             tracing::info!(job = %self.name, %data_set, parts = damage.lost.len(), "repairs");
             let parts = u32::try_from(damage.lost.len()).unwrap_or(u32::MAX);
             let prepared = self.prepare_of(plan, data_sets, None, Some(scope))?;
-            prepared.run().outcome.result?;
+            prepared.run(&self.executor).outcome.result?;
             self.progress.begin_again();
             repaired.insert(data_set, (damage.reason, parts));
             plan = Arc::new(replan()?);

@@ -7,12 +7,15 @@ use std::time::Duration;
 
 use crossbeam_channel::Sender;
 use element::{ByteSize, DataSetId, JobId, TaskManagerId};
-use parking_lot::{Condvar, Mutex};
+use parking_lot::Mutex;
 
-use crate::cluster::{DataSets, JobCommand, JobDataSets, Settlement, SplitsRead};
+use super::attempts::Ended;
+use crate::cluster::{
+    DataSets, JobCommand, JobDataSets, JobOutcome, RequestId, Settlement, SplitsRead,
+};
 use crate::events::FinishedOutput;
+use crate::executor::{Executor, Waiting};
 use crate::factory::ExecutionPlan;
-use crate::report::CacheReport;
 
 /// The jobs that run, by id.
 #[derive(Default)]
@@ -20,10 +23,15 @@ pub(super) struct Jobs {
     /// By a number that counts submissions.
     running: Mutex<BTreeMap<u64, Sender<JobCommand>>>,
     submitted: AtomicU64,
-    ended: Condvar,
+    ended: Waiting,
 }
 
 impl Jobs {
+    /// Has this executor give turns while somebody waits for their end.
+    pub(super) fn run_by(&self, executor: &Executor) {
+        self.ended.run_by(executor);
+    }
+
     /// Sends a command to each.
     pub(super) fn tell_all(&self, command: impl Fn() -> JobCommand) {
         self.tell_and_count(command);
@@ -44,9 +52,7 @@ impl Jobs {
     pub(super) fn close(&self) {
         self.tell_all(|| JobCommand::Close);
         let mut running = self.running.lock();
-        while !running.is_empty() {
-            self.ended.wait(&mut running);
-        }
+        self.ended.wait_while(&mut running, |running| !running.is_empty());
     }
 }
 
@@ -81,23 +87,67 @@ pub(super) struct Made {
 }
 
 impl Made {
-    /// Promotes or releases; answers what became of the cached streams.
-    pub(super) fn settle(
-        &self,
-        written: &[(TaskManagerId, FinishedOutput)],
-        splits: &BTreeMap<DataSetId, SplitsRead>,
+    fn settlement<'a>(
+        &'a self,
+        written: &'a [(TaskManagerId, FinishedOutput)],
+        splits: &'a BTreeMap<DataSetId, SplitsRead>,
         well: bool,
         took: Duration,
-    ) -> Vec<CacheReport> {
-        self.registry.settle(&Settlement {
-            job: self.job,
-            data_sets: &self.data_sets,
-            written,
-            splits,
-            well,
-            took,
-            budget: self.budget,
-        });
-        self.registry.report(&self.plan, &self.data_sets)
+    ) -> Settlement<'a> {
+        let (job, data_sets, budget) = (self.job, &self.data_sets, self.budget);
+        Settlement { job, data_sets, written, splits, well, took, budget }
+    }
+
+    /// What a job made that did not run is nothing.
+    pub(super) fn drop_all(&self) {
+        let splits = BTreeMap::new();
+        let nothing = self.settlement(&[], &splits, false, Duration::ZERO);
+        self.registry.begin_settling(&nothing);
+        self.registry.end_settling(&nothing);
+    }
+
+    /// Has what a run has made promoted or released.
+    pub(super) fn settle(self, outcome: JobOutcome) -> Settling {
+        let settlement = self.settlement(
+            &outcome.persistent,
+            &outcome.splits,
+            outcome.result.is_ok(),
+            outcome.took,
+        );
+        let request = self.registry.begin_settling(&settlement);
+        Settling { made: self, outcome, request }
+    }
+}
+
+/// The end of a run: workers have been asked to keep or drop what it made.
+pub(super) struct Settling {
+    made: Made,
+    outcome: JobOutcome,
+    request: RequestId,
+}
+
+impl Settling {
+    /// Whether all workers have answered.
+    pub(super) fn is_answered(&self) -> bool {
+        self.made.registry.is_answered(self.request)
+    }
+
+    /// Waits until they have.
+    pub(super) fn wait(&self) {
+        self.made.registry.wait(self.request);
+    }
+
+    /// How the run ended, and what became of the cached streams.
+    pub(super) fn end(self) -> Ended {
+        let Self { made, outcome, .. } = self;
+        let settlement = made.settlement(
+            &outcome.persistent,
+            &outcome.splits,
+            outcome.result.is_ok(),
+            outcome.took,
+        );
+        made.registry.end_settling(&settlement);
+        let caches = made.registry.report(&made.plan, &made.data_sets);
+        Ended { outcome, caches, mode: made.plan.mode }
     }
 }

@@ -1,22 +1,23 @@
 //! [`ResourceManager`]: hears what workers report, asks whether they are there, gives up who is silent.
 //!
-//! One thread a session. A worker without an answer for `heartbeat.timeout`, by the session's clock,
+//! A worker without an answer for `heartbeat.timeout`, by the session's clock,
 //! is lost as a killed one is: another takes its place, its parts of data sets are given up, its jobs
 //! are told. It may only have been cut off: what it says later is of a worker that is not known, and
 //! is dropped. Ends when no worker can report any more.
 
 use std::sync::{Arc, Weak};
-use std::thread::JoinHandle;
+use std::time::Duration;
 
-use crossbeam_channel::{Receiver, RecvTimeoutError};
+use crossbeam_channel::{Receiver, Select, TryRecvError};
 use element::{Clock, Configuration, TaskManagerId, option_table};
 
 use super::jobs::Jobs;
 use super::workers::Workers;
 use crate::cluster::{DataSets, Heartbeats, JobCommand, TaskManagerMessage, WorkerReport};
 use crate::error::JobError;
+use crate::executor::{Actor, Executor, Running, Turn, is_ready, wait_for_any};
 
-/// What the thread works with.
+/// What hears them.
 pub(super) struct ResourceManager {
     heard: Receiver<WorkerReport>,
     workers: Weak<Workers>,
@@ -29,7 +30,7 @@ pub(super) struct ResourceManager {
 }
 
 impl ResourceManager {
-    /// Starts the thread.
+    /// Starts it.
     ///
     /// # Errors
     ///
@@ -40,7 +41,8 @@ impl ResourceManager {
         jobs: &Arc<Jobs>,
         clock: &Arc<dyn Clock>,
         config: &Configuration,
-    ) -> Result<JoinHandle<()>, JobError> {
+        executor: &Executor,
+    ) -> Result<Running, JobError> {
         let interval = config.get(&option_table::HEARTBEAT_INTERVAL)?;
         let timeout = config.get(&option_table::HEARTBEAT_TIMEOUT)?;
         let manager = Self {
@@ -52,26 +54,9 @@ impl ResourceManager {
             heartbeats: Heartbeats::new(interval, timeout, clock.monotonic()),
             silence: format!("was lost: it gave no heartbeat for {} ms", timeout.as_millis()),
         };
-        std::thread::Builder::new()
-            .name("resource-manager".to_owned())
-            .spawn(move || manager.run())
+        executor
+            .spawn("resource-manager".to_owned(), Box::new(manager))
             .map_err(|error| JobError::Internal(format!("no thread for a session: {error}")))
-    }
-
-    fn run(mut self) {
-        loop {
-            let left = self.heartbeats.next_deadline().saturating_sub(self.clock.monotonic());
-            match self.heard.recv_timeout(self.clock.patience(left)) {
-                Ok(report) => {
-                    self.heartbeats.answered(report.worker, report.heartbeat);
-                    self.data_sets.reported(report);
-                }
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return,
-            }
-            let Some(workers) = self.workers.upgrade() else { return };
-            self.beat(&workers);
-        }
     }
 
     fn beat(&mut self, workers: &Workers) {
@@ -95,5 +80,36 @@ impl ResourceManager {
                 Err(error) => tracing::error!(worker = %lost, %error, "no other worker"),
             }
         }
+    }
+}
+
+impl Actor for ResourceManager {
+    fn turn(&mut self) -> Turn {
+        let heard = self.heard.try_recv();
+        if matches!(heard, Err(TryRecvError::Disconnected)) {
+            return Turn::Done;
+        }
+        let is_idle = heard.is_err();
+        if let Ok(report) = heard {
+            self.heartbeats.answered(report.worker, report.heartbeat);
+            self.data_sets.reported(report);
+        }
+        let Some(workers) = self.workers.upgrade() else { return Turn::Done };
+        self.beat(&workers);
+        if !is_idle {
+            return Turn::Progress;
+        }
+        let left = self.heartbeats.next_deadline().saturating_sub(self.clock.monotonic());
+        Turn::Wait(Some(left))
+    }
+
+    fn is_ready(&self) -> bool {
+        is_ready(&self.heard)
+    }
+
+    fn wait(&mut self, limit: Option<Duration>) {
+        let mut select = Select::new();
+        select.recv(&self.heard);
+        wait_for_any(&mut select, limit.map(|left| self.clock.patience(left)));
     }
 }

@@ -6,7 +6,6 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread::JoinHandle;
 
 use crossbeam_channel::Sender;
 use element::{ByteSize, Clock, Configuration, MemoryBudget, TaskManagerId, option_table};
@@ -21,6 +20,7 @@ use crate::cluster::{
     WorkerReport,
 };
 use crate::error::JobError;
+use crate::executor::{Executor, Running};
 use crate::stores::StateStores;
 use crate::task::Place;
 
@@ -33,6 +33,7 @@ pub(super) struct WorkerSettings {
     pub(super) clock: Arc<dyn Clock>,
     /// Managed memory of each.
     pub(super) memory: ByteSize,
+    pub(super) executor: Executor,
 }
 
 /// The workers, those that are lost included until their last task has ended.
@@ -43,7 +44,7 @@ pub(super) struct Workers {
     live: Mutex<Vec<TaskManager>>,
     lost: Mutex<Vec<TaskManager>>,
     ends: Mutex<Option<(Sender<WorkerReport>, Sender<SnapshotWork>)>>,
-    ear: Mutex<Option<JoinHandle<()>>>,
+    ear: Mutex<Option<Running>>,
 }
 
 /// Keeps a worker from doing anything, or from being heard, until it is dropped.
@@ -71,6 +72,7 @@ impl Workers {
         let number = settings.config.get(&option_table::WORKERS)?.max(1);
         let (reports, heard) = crossbeam_channel::unbounded::<WorkerReport>();
         let (clock, config) = (Arc::clone(&settings.clock), settings.config.clone());
+        let executor = settings.executor.clone();
         let workers = Arc::new(Self {
             settings,
             data_sets,
@@ -84,7 +86,7 @@ impl Workers {
             let worker = workers.one_more()?;
             workers.live.lock().push(worker);
         }
-        let ear = ResourceManager::start(heard, &workers, jobs, &clock, &config)?;
+        let ear = ResourceManager::start(heard, &workers, jobs, &clock, &config, &executor)?;
         *workers.ear.lock() = Some(ear);
         Ok(workers)
     }
@@ -103,7 +105,7 @@ impl Workers {
         let (reports, snapshots) = self.ends.lock().clone().ok_or(JobError::Closed)?;
         let service = match &settings.shuffle {
             Some(service) => Arc::clone(service),
-            None => crate::exchange::file_shuffle(&home, config)?,
+            None => crate::exchange::file_shuffle(&home, config, &settings.executor)?,
         };
         let service: Arc<dyn ShuffleService> = match config.get(&option_table::CACHE_DIR)? {
             Some(directory) => {
@@ -115,14 +117,14 @@ impl Workers {
         let place = Place {
             clock: Arc::clone(&settings.clock),
             memory: MemoryBudget::new(settings.memory),
-            spill: crate::temporary::spill_store(config)?,
+            spill: settings.executor.store(|| crate::temporary::spill_store(config))?,
             directory: home.clone(),
             stores: settings.stores.clone(),
             service,
             snapshots,
             line: Line::default(),
         };
-        let worker = TaskManager::start(id, place, reports)
+        let worker = TaskManager::start(id, place, reports, &settings.executor)
             .map_err(|source| JobError::Directory { path: home, source })?;
         self.data_sets.register(worker.handle());
         Ok(worker)
@@ -143,7 +145,7 @@ impl Workers {
     pub(super) fn kill(&self, id: TaskManagerId) -> Result<Option<TaskManagerHandle>, JobError> {
         self.lose(id, "was lost", |lost| {
             // It sends nothing: its end is dropped when it is dead.
-            let died = lost.give_up().recv();
+            let died = self.settings.executor.receive(&lost.give_up());
             tracing::debug!(worker = %id, ?died, "a worker is dead");
         })
     }
@@ -211,7 +213,7 @@ impl Workers {
         drop(workers);
         drop(std::mem::take(&mut *self.lost.lock()));
         if let Some(ear) = self.ear.lock().take()
-            && ear.join().is_err()
+            && !ear.join()
         {
             tracing::error!("the thread that hears workers has panicked");
         }

@@ -23,8 +23,18 @@ impl TaskWaker {
         self.thread.get_or_init(thread::current);
     }
 
+    /// Whether somebody has called [`Wake::wake`] since the last return of [`park`](Self::park).
+    #[must_use]
+    pub fn is_notified(&self) -> bool {
+        self.notified.load(Ordering::Acquire)
+    }
+
     /// Waits until somebody has called [`Wake::wake`] since the last return, or `limit` is over.
     pub fn park(&self, limit: Option<Duration>) {
+        if limit == Some(Duration::ZERO) {
+            self.notified.swap(false, Ordering::AcqRel);
+            return;
+        }
         // Whoever wakes us is often about to: giving it the core a few times is cheaper than sleeping.
         for _ in 0..YIELDS {
             if self.notified.swap(false, Ordering::Acquire) {

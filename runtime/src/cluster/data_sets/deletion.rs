@@ -169,21 +169,23 @@ impl DataSets {
         self.state.lock().requests.state(request)
     }
 
+    /// Whether every worker has answered a request, or is gone.
+    #[must_use]
+    pub fn is_answered(&self, request: RequestId) -> bool {
+        !self.state.lock().requests.is_open(request)
+    }
+
     /// Waits until every worker has answered a request, or is gone.
     pub fn wait(&self, request: RequestId) -> Deletion {
         let mut state = self.state.lock();
-        while state.requests.is_open(request) {
-            self.changed.wait(&mut state);
-        }
+        self.changed.wait_while(&mut state, |state| state.requests.is_open(request));
         state.requests.state(request).unwrap_or(Deletion::Done)
     }
 
     /// Waits until no worker owes an answer.
     pub fn quiesce(&self) {
         let mut state = self.state.lock();
-        while !state.requests.none_open() {
-            self.changed.wait(&mut state);
-        }
+        self.changed.wait_while(&mut state, |state| !state.requests.none_open());
     }
 
     /// Deletes every data set but those with a name, over all errors (tC16); answers what could not be

@@ -58,7 +58,7 @@ impl DataSets {
                 ClusterDataSet::Damaged { repairing: true, .. } => {}
                 _ => return None,
             }
-            self.changed.wait(&mut state);
+            self.changed.wait_once(&mut state);
         }
     }
 

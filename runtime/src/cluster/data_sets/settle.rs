@@ -9,7 +9,7 @@ use shuffle::PartitionIdentity;
 use super::super::data_set::{ClusterDataSet, place_of};
 use super::super::repair::SplitsRead;
 use super::super::task_manager::TaskManagerMessage;
-use super::{DataSets, JobDataSets, State};
+use super::{DataSets, JobDataSets, RequestId, State};
 use crate::events::FinishedOutput;
 use crate::report::{CacheOutcome, CacheReport};
 
@@ -32,9 +32,9 @@ pub struct Settlement<'a> {
 }
 
 impl DataSets {
-    /// Has every worker keep what is to be kept of a job and drop the rest, and waits until all have
-    /// answered. A data set of which a part is not kept is given up, whole.
-    pub fn settle(&self, settlement: &Settlement<'_>) {
+    /// Has every worker keep what is to be kept of a job and drop the rest. To be ended by
+    /// [`end_settling`](Self::end_settling) when all have answered.
+    pub fn begin_settling(&self, settlement: &Settlement<'_>) -> RequestId {
         let mut state = self.state.lock();
         let kept = state.promote(settlement);
         let request = state.requests.open();
@@ -48,9 +48,12 @@ impl DataSets {
             }
         }
         state.requests.close_if_done(request);
-        while state.requests.is_open(request) {
-            self.changed.wait(&mut state);
-        }
+        request
+    }
+
+    /// Gives up a data set of which a part was not kept, whole.
+    pub fn end_settling(&self, settlement: &Settlement<'_>) {
+        let mut state = self.state.lock();
         for id in settlement.data_sets.makes.keys() {
             if state
                 .sets

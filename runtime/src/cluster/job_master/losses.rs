@@ -14,6 +14,12 @@ impl JobMaster {
     /// Another worker takes a lost one's place; what rested there is produced again, and what ran
     /// there has failed. What rests apart from its worker stays (tC7).
     pub(super) fn worker_lost(&mut self, lost: TaskManagerId, replacement: TaskManagerHandle) {
+        // Two losses may be told in any order: one that stands in may be lost already.
+        self.lost.insert(lost, replacement.clone());
+        let mut replacement = replacement;
+        while let Some(next) = self.lost.get(&replacement.id) {
+            replacement = next.clone();
+        }
         let Some(at) = self.request.managers.iter().position(|manager| manager.id == lost) else {
             return;
         };
