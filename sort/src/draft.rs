@@ -76,9 +76,10 @@ impl<'a> Draft<'a> {
         self.page
     }
 
-    /// Completes the record.
+    /// Completes the record. Moving the draft would read it as it was not written: such a load waits for
+    /// all stores, those to the page among them, which is half of a push.
     #[inline]
-    pub(crate) fn end(mut self) -> Drafted {
+    pub(crate) fn end(&mut self) -> Drafted {
         let payload = self.page.len().wrapping_sub(self.payload_at);
         if payload > SHORT_PAYLOAD || self.place != self.page.as_ptr() {
             return self.take_out();
@@ -89,7 +90,7 @@ impl<'a> Draft<'a> {
     }
 
     #[cold]
-    fn take_out(self) -> Drafted {
+    fn take_out(&mut self) -> Drafted {
         let is_grown = self.page.len() > self.payload_at + SHORT_PAYLOAD;
         match self.page.get(self.payload_at..) {
             Some(payload) if is_grown => Drafted::TooLong(payload.to_vec()),

@@ -196,17 +196,17 @@ impl<C: Fold<I>, I> Collecting<C, I> {
         user.run_batch(|position| {
             for (value, timestamp) in batch.into_records() {
                 position.next();
-                scratch.clear();
-                scratch.extend_from_slice(&[0; 8]);
-                selector.encode(&value, scratch);
-                let hash = prefix_with_hash(scratch);
-                if let Some((watch, _)) = watch {
-                    watch.see(hash);
-                }
                 match gathered {
+                    // The key is put together in the sorter's own memory: a copy of what was written a
+                    // moment ago would wait for the stores to all pages before it.
                     Gathered::Sort(sorter) => sorter.push_with(
                         timestamp.map_or(i64::MIN, Timestamp::as_millis),
-                        |key| key.extend_from_slice(scratch),
+                        |key| {
+                            let hash = write_prefixed(&value, selector, key);
+                            if let Some((watch, _)) = watch {
+                                watch.see(hash);
+                            }
+                        },
                         |payload| {
                             payload.push(u8::from(timestamp.is_some()));
                             value.encode(payload);
@@ -214,6 +214,8 @@ impl<C: Fold<I>, I> Collecting<C, I> {
                     ),
                     Gathered::Combine { sorter, fold } => {
                         let stamp = timestamp.map_or(i64::MIN, Timestamp::as_millis);
+                        scratch.clear();
+                        let hash = write_prefixed(&value, selector, scratch);
                         let slot = match C::PART {
                             0 => hash.0,
                             _ => {
@@ -281,6 +283,18 @@ impl<C: Fold<I>, I> Collecting<C, I> {
         let own = self.durable.and_then(|durable| durable.own);
         Ok(Draining::new(drained, own, upto, batch, report, before, context))
     }
+}
+
+/// Appends the hash and the bytes of a record's key to an empty vector.
+#[inline]
+fn write_prefixed<I, K: Key>(
+    value: &I,
+    selector: &KeySelector<I, K>,
+    out: &mut Vec<u8>,
+) -> KeyHash {
+    out.extend_from_slice(&[0; 8]);
+    selector.encode(value, out);
+    prefix_with_hash(out)
 }
 
 /// Writes the hash of what follows the first eight bytes into them.
