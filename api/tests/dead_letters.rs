@@ -2,7 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use slackwater::prelude::*;
+use slackwater::store::{ByteStore, MemoryByteStore, StoreContext, StoreFailure};
+use slackwater::store::{StoreSnapshot, Visit, WriteBatch};
 use slackwater::{DeadLetter, JobError};
 
 fn numbers(env: &StreamExecutionEnvironment) -> DataStream<String> {
@@ -105,4 +109,67 @@ fn a_keyed_function_goes_on_behind_a_failing_record() {
             assert_eq!(bad, 15);
         }
     }
+}
+
+/// State in memory whose disk is gone at its 40th read.
+#[derive(Debug, Default)]
+struct Failing {
+    inner: MemoryByteStore,
+    reads: AtomicU64,
+}
+
+impl ByteStore for Failing {
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreFailure> {
+        if self.reads.fetch_add(1, Ordering::SeqCst) >= 40 {
+            return Err(StoreFailure::new("get", std::io::Error::other("the disk is gone")));
+        }
+        self.inner.get(key)
+    }
+
+    fn scan(&self, from: &[u8], to: Option<&[u8]>, visit: Visit<'_>) -> Result<(), StoreFailure> {
+        self.inner.scan(from, to, visit)
+    }
+
+    fn write(&mut self, batch: &WriteBatch) -> Result<(), StoreFailure> {
+        self.inner.write(batch)
+    }
+
+    fn snapshot(&self) -> Result<Box<dyn StoreSnapshot>, StoreFailure> {
+        self.inner.snapshot()
+    }
+}
+
+/// Says in words of its own that it cannot count.
+struct Counting(ValueState<u64>);
+
+impl KeyedProcessFunction<u64, u64, u64> for Counting {
+    fn process(&mut self, _: u64, context: &mut KeyedContext<'_, u64, u64>) -> Result<()> {
+        let count = self.0.get(context).map_err(|error| Error::from(error).context("no count"))?;
+        self.0.set(context, count.unwrap_or(0) + 1)?;
+        context.collect(count.unwrap_or(0) + 1);
+        Ok(())
+    }
+}
+
+/// A store that cannot be read is no fault of a record: the job fails. Its errors come to the engine
+/// through the function's own, and were taken for the record's; every record from there on was put aside
+/// in a job that succeeded.
+#[test]
+fn a_store_that_fails_is_no_dead_letter() {
+    let env = StreamExecutionEnvironment::builder()
+        .state_store(|_: &StoreContext| Ok(Box::new(Failing::default()) as Box<dyn ByteStore>))
+        .set(&options::RUNTIME_MODE, options::RuntimeMode::Streaming)
+        .set(&options::PARALLELISM, Some(1))
+        .build();
+    let counted = env
+        .generate(100, |i| i)
+        .key_by(|i: &u64| *i)
+        .skip_failures()
+        .process(|| Counting(ValueState::new("count")))
+        .name("counting")
+        .into_stream();
+    let error = counted.execute_and_collect().map(|all| all.len()).unwrap_err();
+    let text = format!("{:#}", Error::from(error));
+    assert!(text.contains("`counting`") && text.contains("no count"), "{text}");
+    assert!(text.contains("the disk is gone"), "{text}");
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use element::{
     Barrier, Batch, CodecError, Control, Key, Record, Schema, SchemaError, Timestamp, Value,
 };
-use state::{KeyedStateBackend, Timer, TimerKind};
+use state::{KeyedStateBackend, StateError, StoreFailure, Timer, TimerKind};
 
 use super::Operator;
 use super::flat_map::Collector;
@@ -109,6 +109,10 @@ impl<T: Clone + Send + 'static> Letters<T> {
         let copy = value.clone();
         let error = match catch_unwind(AssertUnwindSafe(|| call(copy))) {
             Ok(Ok(())) => return Ok(None),
+            Ok(Err(source)) if is_of_state(&source) => {
+                let (operator, record) = (self.operator.clone(), Some(self.position));
+                return Err(TaskError::User { operator, record, source });
+            }
             Ok(Err(source)) => match source.downcast::<TaskError>() {
                 Ok(own) => return Err(own),
                 Err(source) => chain_of(source.as_ref()),
@@ -134,6 +138,12 @@ impl<T: Clone + Send + 'static> Letters<T> {
             Ok(())
         }
     }
+}
+
+/// Whether an error has come from keyed state, however the function has wrapped it: a store that
+/// cannot be read would cost one record after the other.
+fn is_of_state(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| cause.is::<StateError>() || cause.is::<StoreFailure>())
 }
 
 /// As [`super::flat_map::FlatMap`]; records whose function fails are put aside.
