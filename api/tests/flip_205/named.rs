@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use slackwater::prelude::*;
-use slackwater::{CacheOutcome, CachedDataStream, JobError, TextSource};
+use slackwater::{Boundedness, CacheOutcome, CachedDataStream, HybridSource, JobError, TextSource};
 
 use crate::support::*;
 
@@ -224,4 +224,44 @@ fn a_name_stands_for_one_stream_and_needs_a_directory() {
     let error = cached.count().unwrap_err();
     assert!(matches!(error, JobError::NamedCache { .. }));
     assert_eq!(error.to_string(), "named cache `numbers`: option `execution.cache.dir` is not set");
+}
+
+/// P12: a hybrid source is told from others by all of its parts. It was told by nothing, so a cache over
+/// it was read on when its files had changed; no test had a source within a source.
+#[test]
+fn a_named_cache_over_a_hybrid_source_notices_a_change_of_any_part() {
+    let home = home_with("a\nbb\n");
+    let home = home.path();
+    let more = home.join("more.txt");
+    let run = |lines: &str| {
+        std::fs::write(&more, lines).unwrap();
+        let env = environment(home);
+        env.set(&options::CACHE_SOURCE_IDENTITY, options::CacheSourceIdentity::Content);
+        let first = TextSource::new(home.join("lines.txt"));
+        let both = HybridSource::starting_with(first).then(TextSource::new(&more));
+        let rows = env
+            .from_source(both, WatermarkStrategy::none(), "both")
+            .map(|line| line.len() as u64)
+            .name("lengths")
+            .cache_named("lengths of both")
+            .unwrap()
+            .execute_and_collect()
+            .unwrap();
+        let outcome = outcome(&rows, "lengths").clone();
+        (outcome, rows.sorted())
+    };
+    assert_eq!(run("ccc\n"), (CacheOutcome::Computed, vec![1, 2, 3]));
+    assert_eq!(run("ccc\n"), (CacheOutcome::Hit, vec![1, 2, 3]));
+    let (outcome, rows) = run("ccc\ndddd\n");
+    assert_eq!(rows, [1, 2, 3, 4]);
+    assert!(matches!(outcome, CacheOutcome::Recomputed { .. }), "{outcome:?}");
+
+    // What is only known at run time cannot be noticed, so such a source is refused.
+    let env = environment(home);
+    let part = more.clone();
+    let both = HybridSource::starting_with(TextSource::new(home.join("lines.txt")))
+        .then_from(Boundedness::Bounded, move |_| Ok(TextSource::new(&part)));
+    let lines = env.from_source(both, WatermarkStrategy::none(), "both");
+    let refused = lines.cache_named("lines").unwrap().count().unwrap_err();
+    assert!(refused.to_string().contains("where part 1 of a hybrid source begins"), "{refused}");
 }

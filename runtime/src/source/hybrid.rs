@@ -19,6 +19,7 @@ mod reader;
 
 use std::sync::Arc;
 
+use element::option_table::CacheSourceIdentity;
 use element::{decode_exact, encode_to_vec};
 
 use super::{Boundedness, ReaderContext, Source, SourceReader, SplitEnumerator, TypedSource};
@@ -165,6 +166,23 @@ impl<T: Send + 'static> Source for HybridSource<T> {
 
     fn boundedness(&self) -> Boundedness {
         self.parts.0.last().map_or(Boundedness::Bounded, Part::boundedness)
+    }
+
+    /// Those of its parts. A part that begins where another one ends has none before that is read, so
+    /// that a cache of it that outlives the program could not notice a change: it is refused.
+    fn identity(&self, by: CacheSourceIdentity) -> anyhow::Result<Option<String>> {
+        let mut parts = Vec::new();
+        for (number, part) in self.parts.0.iter().enumerate() {
+            match part {
+                Part::Known(source) => parts.extend(source.identity(by)?),
+                Part::Following(..) => anyhow::bail!(
+                    "where part {number} of a hybrid source begins, and so what it holds, is not \
+                     known before part {} has been read",
+                    number.saturating_sub(1)
+                ),
+            }
+        }
+        Ok((!parts.is_empty()).then(|| parts.join(", then ")))
     }
 
     fn enumerator(
