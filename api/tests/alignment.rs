@@ -3,12 +3,12 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use slackwater::prelude::*;
-use slackwater::{GeneratorSource, ScriptStep, ScriptedSource};
+use slackwater::{GeneratorSource, HybridSource, ScriptStep, ScriptedSource};
 
 const RECORDS: u64 = 20_000;
 
@@ -61,4 +61,42 @@ fn alignment_elsewhere_than_at_a_source_is_refused() {
     env.from_collection([1_u64, 2]).assign_timestamps_and_watermarks(aligned()).for_each(|_| {});
     let error = format!("{:#}", Error::from(env.execute("refused").unwrap_err()));
     assert!(error.contains("watermark alignment is for sources"), "{error}");
+}
+
+/// tW22: of two readers of a hybrid source one is ahead and the other has finished its part, and waits
+/// for the first: it holds it back no longer, though nobody is ever called idle. Both stood still for
+/// ever.
+#[test]
+fn a_reader_that_waits_for_others_does_not_hold_them_back() {
+    let env = StreamExecutionEnvironment::new();
+    env.set(&options::RUNTIME_MODE, options::RuntimeMode::Streaming)
+        .set(&options::PARALLELISM, Some(2));
+    let looks = AtomicU64::new(0);
+    // Long enough for the limit to come: it is looked at once a millisecond, and not while held back.
+    let held = ScriptStep::until(move || looks.fetch_add(1, Ordering::SeqCst) > 50);
+    let history = ScriptedSource::parts([
+        vec![ScriptStep::at(0, 1_u64)],
+        vec![ScriptStep::at(5_000, 2), held, ScriptStep::at(5_001, 3)],
+    ]);
+    let live =
+        ScriptedSource::parts([vec![ScriptStep::at(6_000, 4)], vec![ScriptStep::at(6_000, 5)]]);
+    let pace = WatermarkStrategy::monotonous().with_watermark_alignment(
+        "pace",
+        Duration::from_millis(100),
+        Duration::from_millis(1),
+    );
+    let source = HybridSource::starting_with(history).then(live);
+    let seen = Arc::new(Mutex::new(BTreeSet::new()));
+    let sink = Arc::clone(&seen);
+    env.from_source(source, pace, "both").for_each(move |value| {
+        sink.lock().unwrap().insert(value);
+    });
+    let job = env.submit("waits").unwrap();
+    let begun = std::time::Instant::now();
+    while !job.is_finished() {
+        assert!(begun.elapsed().as_secs() < 30, "{:?} and no more", seen.lock().unwrap());
+        std::thread::yield_now();
+    }
+    job.wait().unwrap();
+    assert_eq!(*seen.lock().unwrap(), BTreeSet::from([1, 2, 3, 4, 5]));
 }

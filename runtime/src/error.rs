@@ -98,6 +98,15 @@ pub enum TaskError {
         /// Which one.
         worker: element::TaskManagerId,
     },
+    /// A drain was given up after the source had ended event time: what it read from there on would
+    /// all be late.
+    #[error("source `{source_name}` has ended event time for savepoint {id}, which was given up")]
+    DrainAborted {
+        /// The source's name.
+        source_name: String,
+        /// The savepoint.
+        id: CheckpointId,
+    },
     /// The task was cancelled; no failure of its own.
     #[error("the task was cancelled")]
     Cancelled,

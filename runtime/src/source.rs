@@ -209,6 +209,9 @@ pub enum ReaderPoll<T> {
     Batch(Batch<T>),
     /// Nothing for now; ask again at the time given, or when the reader's waker is woken.
     Later(Option<Timestamp>),
+    /// Nothing, and no split is wanted, until the enumerator says something. Who waits so holds no
+    /// aligned source back: what it waits for may be theirs to do.
+    AwaitEnumerator,
     /// All splits are read; another one is wanted.
     NeedSplit,
     /// An event for the enumerator.

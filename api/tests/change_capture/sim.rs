@@ -181,7 +181,7 @@ impl Sim {
                 self.words.push_back((at, Word::SplitRequest));
             }
             ReaderPoll::Event(event) => self.words.push_back((at, Word::Event(event))),
-            ReaderPoll::NeedSplit | ReaderPoll::Later(_) => {}
+            ReaderPoll::NeedSplit | ReaderPoll::AwaitEnumerator | ReaderPoll::Later(_) => {}
             ReaderPoll::Watermark(mark) => panic!("a watermark: {mark:?}"),
         }
     }

@@ -156,3 +156,59 @@ fn the_newest_checkpoints_are_retained_and_go_with_a_cancelled_job() {
         assert!(kept.iter().all(|id| *id + 2 > progress.checkpoints()), "the newest: {kept:?}");
     }
 }
+
+/// D13: a job that goes on after a stop whose savepoint could not be written took no checkpoint any more,
+/// and declined every savepoint: it counted as stopping. No test let the writing fail.
+#[test]
+fn a_stop_whose_savepoint_cannot_be_written_leaves_a_job_with_checkpoints() {
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("file");
+    std::fs::write(&file, "no directory").unwrap();
+    let (visible, go_on, ends) = (Recorded::new(), Switch::default(), Switch::default());
+    let env = streaming();
+    env.set(&options::CHECKPOINT_INTERVAL, Some(Duration::from_millis(1)));
+    let steps = vec![row(1), go_on.step(), row(2), ends.step(), row(3)];
+    env.from_source(ScriptedSource::new(steps), WatermarkStrategy::none(), "script")
+        .map(|row: Row| row.1)
+        .sink_to(TwoPhase::new(&visible));
+    let job = env.submit("stops").unwrap();
+    wait_for("a checkpoint", || visible.len() == 1);
+    let declined = job.stop_with_savepoint(&file).unwrap_err();
+    assert!(matches!(declined, JobError::SavepointDeclined { .. }), "{declined}");
+    go_on.turn();
+    wait_for("a checkpoint behind the savepoint that failed", || visible.len() == 2);
+    job.savepoint(home.path()).unwrap();
+    ends.turn();
+    job.wait().unwrap();
+    assert_eq!(visible.len(), 3);
+}
+
+/// A drain whose savepoint could not be written left event time at its end: what came behind it was
+/// late and dropped. The sources begin anew from the last checkpoint.
+#[test]
+fn a_drain_whose_savepoint_cannot_be_written_loses_no_record() {
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("file");
+    std::fs::write(&file, "no directory").unwrap();
+    let (visible, go_on) = (Recorded::new(), Switch::default());
+    let env = streaming();
+    env.set(&options::CHECKPOINT_INTERVAL, Some(Duration::from_millis(1)));
+    let steps = vec![row(0), go_on.step(), row(50), row(110)];
+    env.from_source(ScriptedSource::new(steps), WatermarkStrategy::monotonous(), "script")
+        .key_by(|row: &Row| row.0.clone())
+        .window(TumblingEventTime::of(Duration::from_millis(100)))
+        .reduce(|a: Row, b: Row| (a.0, a.1 + b.1))
+        .map(|row: Row| row.1)
+        .sink_to(TwoPhase::new(&visible));
+    let job = env.submit("drains").unwrap();
+    let progress = job.progress();
+    wait_for("the input", || progress.records_read() == 1 && progress.checkpoints() > 0);
+    let declined = job.drain_with_savepoint(&file).unwrap_err();
+    assert!(matches!(declined, JobError::SavepointDeclined { .. }), "{declined}");
+    go_on.turn();
+    let report = job.wait().unwrap();
+    let mut counts = visible.all();
+    counts.sort_unstable();
+    assert_eq!(counts, [1, 2]);
+    assert!(report.recovered[0].contains("has ended event time"), "{:?}", report.recovered);
+}

@@ -426,12 +426,16 @@ impl CheckpointCoordinator {
             return false;
         }
         self.last_end = Some(now);
+        self.goes_on(id, now);
+        true
+    }
+
+    /// The job does not stop behind this savepoint after all: checkpoints come again.
+    pub fn goes_on(&mut self, id: CheckpointId, now: Duration) {
         if self.stopping == Some(id) {
-            // The job goes on after all.
             self.stopping = None;
             self.arm(now);
         }
-        true
     }
 
     /// Tasks of these vertices begin anew at `now`: their sources say again whether they are in

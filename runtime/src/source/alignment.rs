@@ -31,7 +31,7 @@ pub enum AlignmentState {
     NoWatermark,
     /// Its watermark.
     At(Timestamp),
-    /// It has had nothing to read for long; holds nobody back.
+    /// It has had nothing to read for long, or waits for its enumerator; holds nobody back.
     Idle,
     /// It reads no more; holds nobody back.
     Ended,
@@ -59,6 +59,8 @@ struct Marks {
     reached: Option<Timestamp>,
     /// Above it nothing is read; `None`: no limit.
     limit: Option<Timestamp>,
+    /// Whether it waits for its enumerator, with nothing to read.
+    waits: bool,
 }
 
 impl AlignmentGate {
@@ -70,6 +72,17 @@ impl AlignmentGate {
     /// The group lets the subtask go as far as `limit`; as far as it likes with none.
     pub fn set_limit(&self, limit: Option<Timestamp>) {
         self.0.lock().limit = limit;
+    }
+
+    /// The subtask has nothing to read until its enumerator answers, or it has again.
+    pub fn set_waits(&self, waits: bool) {
+        self.0.lock().waits = waits;
+    }
+
+    /// Whether the subtask has nothing to read until its enumerator answers.
+    #[must_use]
+    pub fn waits(&self) -> bool {
+        self.0.lock().waits
     }
 
     /// Whether the subtask is to wait for its group.

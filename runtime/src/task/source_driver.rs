@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use element::{Barrier, BarrierKind, Control, RecordAttributes, Timestamp};
+use element::{Barrier, BarrierKind, CheckpointId, Control, RecordAttributes, Timestamp};
 
 use super::{Driver, Step};
 use crate::context::{OperatorContext, OperatorSnapshot};
@@ -21,8 +21,8 @@ pub struct SourceDriver<T> {
     /// Mail that came behind a barrier which has not passed. Read earlier, its splits would lie in the
     /// checkpoint twice: the enumerator has handed them out after it had stored what is left.
     behind_barrier: VecDeque<TaskMail>,
-    /// Whether event time has been ended for the barrier that is next.
-    drained: bool,
+    /// The savepoint for which event time has been ended.
+    drained: Option<CheckpointId>,
     flag: bool,
     sent_flag: Option<bool>,
     asked: bool,
@@ -55,7 +55,7 @@ impl<T: Send> SourceDriver<T> {
             context: Arc::clone(context),
             barriers: VecDeque::new(),
             behind_barrier: VecDeque::new(),
-            drained: false,
+            drained: None,
             flag: is_backlog,
             sent_flag: None,
             asked: false,
@@ -134,11 +134,27 @@ impl<T: Send> SourceDriver<T> {
         Ok(Step::Snapshot(barrier))
     }
 
+    /// A checkpoint is given up: its barrier is not sent any more, for who stops behind a barrier would
+    /// wait for a savepoint that never comes. Time that has ended for it cannot begin again, and all
+    /// records from here on would be late: the task begins anew.
+    fn aborted(&mut self, id: CheckpointId) -> Result<(), TaskError> {
+        self.barriers.retain(|barrier| barrier.id != id);
+        self.behind_barrier
+            .retain(|mail| !matches!(mail, TaskMail::Trigger(barrier) if barrier.id == id));
+        if self.drained == Some(id) && !self.ended {
+            return Err(TaskError::DrainAborted { source_name: self.context.name.clone(), id });
+        }
+        Ok(())
+    }
+
     fn read(&mut self) -> Result<Step, TaskError> {
         let polled = if self.context.task.alignment.is_ahead() {
             ReaderPoll::Later(None)
         } else {
-            self.reader.poll().map_err(failed(&self.context))?
+            let polled = self.reader.poll().map_err(failed(&self.context))?;
+            let waits = matches!(polled, ReaderPoll::NeedSplit | ReaderPoll::AwaitEnumerator);
+            self.context.task.alignment.set_waits(waits);
+            polled
         };
         let until = match polled {
             ReaderPoll::Batch(batch) => {
@@ -158,7 +174,7 @@ impl<T: Send> SourceDriver<T> {
                 self.context.tell(TaskEvent::SplitRequest);
                 None
             }
-            ReaderPoll::NeedSplit => None,
+            ReaderPoll::NeedSplit | ReaderPoll::AwaitEnumerator => None,
             ReaderPoll::Event(event) => {
                 self.context.tell(TaskEvent::ReaderEvent(event));
                 return Ok(Step::Progress);
@@ -193,8 +209,8 @@ impl<T: Send> Driver for SourceDriver<T> {
         }
         self.send_flag()?;
         if let Some(barrier) = self.barriers.front().copied() {
-            if barrier.kind == BarrierKind::DrainWithSavepoint && !self.drained {
-                self.drained = true;
+            if barrier.kind == BarrierKind::DrainWithSavepoint && self.drained != Some(barrier.id) {
+                self.drained = Some(barrier.id);
                 self.head.signal(Signal::Stream(Control::Watermark(Timestamp::MAX)))?;
                 return Ok(Step::Progress);
             }
@@ -212,6 +228,9 @@ impl<T: Send> Driver for SourceDriver<T> {
 
     fn signal(&mut self, signal: Signal) -> Result<(), TaskError> {
         self.flushed = false;
+        if let Signal::Aborted(id) = signal {
+            self.aborted(id)?;
+        }
         self.head.signal(signal)
     }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use element::{Barrier, BarrierKind, CheckpointId};
 use graph::ResolvedMode;
 use slackwater_runtime::events::TaskMail;
+use slackwater_runtime::output::Signal;
 use slackwater_runtime::source::TypedSource;
 use slackwater_runtime::source::generator::GeneratorSource;
 use slackwater_runtime::task::{Driver, SourceDriver, Step};
@@ -81,4 +82,38 @@ fn a_split_that_comes_behind_a_barrier_is_not_in_its_checkpoint() {
     let seen = tape.take();
     assert_eq!(seen.iter().filter(|seen| matches!(seen, Seen::Record(_))).count(), 2);
     assert_eq!(seen.last(), Some(&Seen::End));
+}
+
+/// A source that was held up while its last savepoint was given up sent the barrier when it could, and
+/// then stood still for ever: whoever stops behind a barrier waits for a savepoint or its end, and had
+/// heard of the end already.
+#[test]
+fn a_barrier_that_was_given_up_is_not_sent() {
+    let (stage, tape) = (Stage::new(ResolvedMode::Streaming), Tape::new());
+    let mut source = driver(&stage, &tape, false, &[split()]);
+    for id in [1, 2] {
+        let kind = BarrierKind::StopWithSavepoint;
+        source.mail(TaskMail::Trigger(Barrier { id: CheckpointId(id), kind })).unwrap();
+    }
+    source.mail(TaskMail::NoMoreSplits).unwrap();
+    for id in [1, 2] {
+        source.signal(Signal::Aborted(CheckpointId(id))).unwrap();
+    }
+    while source.step().unwrap() != Step::Done {}
+    let seen = tape.take();
+    assert!(!seen.iter().any(|seen| matches!(seen, Seen::Barrier(_))), "{seen:?}");
+    assert_eq!(seen.last(), Some(&Seen::End));
+}
+
+/// Once event time has ended for a savepoint, a source whose savepoint is given up cannot go on.
+#[test]
+fn a_source_whose_drain_is_given_up_fails() {
+    let (stage, tape) = (Stage::new(ResolvedMode::Streaming), Tape::new());
+    let mut source = driver(&stage, &tape, false, &[split()]);
+    let barrier = Barrier { id: CheckpointId(3), kind: BarrierKind::DrainWithSavepoint };
+    source.mail(TaskMail::Trigger(barrier)).unwrap();
+    source.step().unwrap();
+    source.signal(Signal::Aborted(CheckpointId(2))).unwrap();
+    let failed = source.signal(Signal::Aborted(CheckpointId(3))).unwrap_err();
+    assert!(failed.to_string().contains("savepoint 3, which was given up"), "{failed}");
 }

@@ -121,7 +121,10 @@ impl<T> Hand<T> {
                 self.enumerator.split_requested(reader)
             }
             ReaderPoll::Event(event) => self.enumerator.reader_event(reader, &event),
-            ReaderPoll::NeedSplit | ReaderPoll::Later(_) | ReaderPoll::Watermark(_) => {
+            ReaderPoll::NeedSplit
+            | ReaderPoll::AwaitEnumerator
+            | ReaderPoll::Later(_)
+            | ReaderPoll::Watermark(_) => {
                 return false;
             }
         };

@@ -199,6 +199,7 @@ impl JobMaster {
             if let Err(reason) = &exported {
                 tracing::warn!(%reason, "a savepoint could not be written");
                 self.discard(barrier.id);
+                self.coordinator.goes_on(barrier.id, self.now());
             }
             let message = |task| match exported {
                 Ok(_) => (task, TaskMail::Complete(barrier.id)),

@@ -16,6 +16,9 @@ pub(super) struct Aligning {
     alignment: WatermarkAlignment,
     next: Timestamp,
     said: AlignmentState,
+    /// Whether it waited for its enumerator when it was last asked. Once may be chance: an answer is
+    /// on its way between any two splits.
+    waited: bool,
 }
 
 impl Aligning {
@@ -23,7 +26,7 @@ impl Aligning {
         alignment.update_interval = alignment.update_interval.max(LEAST_INTERVAL);
         let next = context.task.clock.now() + alignment.update_interval;
         context.task.deadline.at(next);
-        Self { alignment, next, said: AlignmentState::NoWatermark }
+        Self { alignment, next, said: AlignmentState::NoWatermark, waited: false }
     }
 
     /// Time has passed: a report, if one is due.
@@ -39,9 +42,11 @@ impl Aligning {
         }
         if self.next <= now {
             self.next = now + self.alignment.update_interval;
+            let waits = context.task.alignment.waits();
+            let waited = std::mem::replace(&mut self.waited, waits);
             self.say(
                 match reached {
-                    _ if is_idle => AlignmentState::Idle,
+                    _ if is_idle || (waits && waited) => AlignmentState::Idle,
                     Some(reached) => AlignmentState::At(reached),
                     None => AlignmentState::NoWatermark,
                 },

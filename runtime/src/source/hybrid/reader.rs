@@ -76,7 +76,7 @@ impl<T: Send + 'static> HybridReader<T> {
     fn without_splits(&mut self) -> ReaderPoll<T> {
         match self.no_more {
             None => ReaderPoll::NeedSplit,
-            Some(part) if self.announced == Some(part) => ReaderPoll::Later(None),
+            Some(part) if self.announced == Some(part) => ReaderPoll::AwaitEnumerator,
             Some(part) => {
                 self.announced = Some(part);
                 ReaderPoll::Event(Word::Finished(part).encode())
