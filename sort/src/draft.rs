@@ -140,6 +140,7 @@ mod tests {
         let mut draft = Draft::begin(&mut page, &mut is_damaged, 9, b"a key of words");
         write(draft.page());
         let drafted = draft.end();
+        drop(draft);
         assert_eq!(page.capacity(), 1_000);
         if !is_damaged {
             assert_eq!(page[..before.len()], before);
