@@ -6,39 +6,17 @@
 
 use std::fmt::Write as _;
 use std::path::Path;
-use std::time::Duration;
 
-use element::{ByteSize, Configuration, OptionValue, all_options};
+use element::{Configuration, all_options};
 
 const BEGIN: &str = "<!-- options begin -->\n";
 const END: &str = "<!-- options end -->\n";
-
-/// A default as a file would spell it.
-fn spelled(default: &str, expected: &str) -> String {
-    if matches!(default, "none" | "unset") && !expected.contains(&format!("`{default}`")) {
-        return "unset".to_owned();
-    }
-    if expected == Duration::EXPECTED {
-        let duration = Duration::parse(default).unwrap();
-        return match (duration.as_secs(), duration.subsec_millis()) {
-            (0, 0) => "0".to_owned(),
-            (seconds, 0) if seconds % 60 == 0 => format!("{}min", seconds / 60),
-            (seconds, 0) => format!("{seconds}s"),
-            _ => format!("{}ms", duration.as_millis()),
-        };
-    }
-    if expected == ByteSize::EXPECTED {
-        let bytes = ByteSize::parse(default).unwrap().0;
-        return format!("{}mb", bytes >> 20);
-    }
-    default.to_owned()
-}
 
 fn table() -> String {
     let mut text =
         "\n| option | default | a value is | what it does |\n|---|---|---|---|\n".to_owned();
     for option in all_options() {
-        let default = spelled(&(option.default)(), option.expected);
+        let default = (option.default)();
         let (key, expected, doc) = (option.key, option.expected, option.doc.trim());
         writeln!(text, "| `{key}` | `{default}` | {expected} | {doc} |").unwrap();
     }
@@ -62,7 +40,7 @@ fn the_chapter_of_options_is_the_table_of_options() {
 #[test]
 fn a_default_in_the_chapter_is_a_value_that_a_file_may_have() {
     for option in all_options() {
-        let default = spelled(&(option.default)(), option.expected);
+        let default = (option.default)();
         let mut config = Configuration::new();
         config.set_text(option.key, &default).unwrap();
     }

@@ -128,6 +128,19 @@ fn durations_and_sizes_read_with_units_and_read_back() {
 }
 
 #[test]
+fn values_are_written_in_the_greatest_unit_that_leaves_no_rest() {
+    let durations = ["0", "1ns", "100ms", "90s", "10min", "36h", "2d"];
+    for text in durations {
+        assert_eq!(Duration::parse(text).map(|value| value.format()).as_deref(), Some(text));
+    }
+    for text in ["0", "12", "64kb", "128mb", "1536mb", "2gb"] {
+        assert_eq!(ByteSize::parse(text).map(|value| value.format()).as_deref(), Some(text));
+    }
+    assert_eq!(Duration::from_millis(60_000).format(), "1min");
+    assert_eq!(None::<Duration>.format(), "unset");
+}
+
+#[test]
 fn a_file_that_cannot_be_used_is_named() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("slackwater.toml");

@@ -12,7 +12,8 @@ pub trait OptionValue: Sized {
     /// Reads a value; `None` if it is none.
     fn parse(text: &str) -> Option<Self>;
 
-    /// Writes a value so that [`OptionValue::parse`] reads it.
+    /// Writes a value as a person would, in the greatest unit that leaves no rest (`128mb`, `10min`);
+    /// [`OptionValue::parse`] reads it.
     fn format(&self) -> String;
 
     /// Whether `none` is one of the values, so that an optional one without a value is `unset`.
@@ -57,9 +58,14 @@ impl<T: OptionValue> OptionValue for Option<T> {
     }
 
     fn format(&self) -> String {
-        let unset = if T::has_none() { "unset" } else { "none" };
-        self.as_ref().map_or_else(|| unset.to_owned(), T::format)
+        self.as_ref().map_or_else(|| "unset".to_owned(), T::format)
     }
+}
+
+/// A quantity in the greatest of its units that leaves no rest; without a unit if it is nothing.
+fn in_greatest_unit(quantity: u128, units: &[(u128, &str)]) -> String {
+    let whole = units.iter().find(|(size, _)| quantity != 0 && quantity.is_multiple_of(*size));
+    whole.map_or_else(|| quantity.to_string(), |(size, unit)| format!("{}{unit}", quantity / size))
 }
 
 /// Splits a number from the unit behind it.
@@ -91,7 +97,18 @@ impl OptionValue for Duration {
     }
 
     fn format(&self) -> String {
-        format!("{}ns", self.as_nanos())
+        in_greatest_unit(
+            self.as_nanos(),
+            &[
+                (86_400_000_000_000, "d"),
+                (3_600_000_000_000, "h"),
+                (60_000_000_000, "min"),
+                (1_000_000_000, "s"),
+                (1_000_000, "ms"),
+                (1_000, "us"),
+                (1, "ns"),
+            ],
+        )
     }
 }
 
@@ -112,7 +129,8 @@ impl OptionValue for ByteSize {
     }
 
     fn format(&self) -> String {
-        self.0.to_string()
+        let units = [(1 << 40, "tb"), (1 << 30, "gb"), (1 << 20, "mb"), (1 << 10, "kb")];
+        in_greatest_unit(self.0.into(), &units)
     }
 }
 
