@@ -39,8 +39,7 @@
 use std::sync::Arc;
 
 use element::{Key, Record};
-use graph::{OperatorAttributes, Partitioner};
-use runtime::exchange::BytesEdge;
+use graph::OperatorAttributes;
 use runtime::factory::NodePayload;
 use runtime::nodes::{TwoInputNode, states_of};
 use runtime::operator::broadcast::{BroadcastOperator, BroadcastProcessFunction};
@@ -83,19 +82,13 @@ impl<T: Record> DataStream<T> {
     {
         BroadcastStream { stream: self.broadcast() }
     }
+}
 
-    /// Puts a broadcast stream beside this one.
-    pub fn connect<B: Record>(
-        self,
-        broadcast: BroadcastStream<B>,
-    ) -> BroadcastConnectedStream<T, B> {
-        // As bytes, so that the stream can wait for the broadcast one at rest.
-        let by = |upstream: &Upstream| match upstream.partitioner {
-            Partitioner::Forward => upstream.by(Partitioner::Forward, BytesEdge::<T>::plain()),
-            _ => upstream.clone(),
-        };
-        let upstreams = self.upstreams.iter().map(by).collect();
-        BroadcastConnectedStream { stream: DataStream { upstreams, ..self }, broadcast }
+impl<A: Record, B: Record> Connect<DataStream<A>> for BroadcastStream<B> {
+    type Connected = BroadcastConnectedStream<A, B>;
+
+    fn connect_to(self, left: DataStream<A>) -> Self::Connected {
+        BroadcastConnectedStream { stream: left.at_rest(), broadcast: self }
     }
 }
 

@@ -26,7 +26,7 @@ pub struct ConnectedStreams<K, A, B> {
 #[diagnostic::on_unimplemented(
     message = "`{Left}` cannot be connected to `{Self}`",
     label = "does not connect",
-    note = "two keyed streams connect if their keys are of one type; every stream connects to a `broadcast_state()`"
+    note = "two keyed streams connect if their keys are of one type, two streams without keys always; every stream connects to a `broadcast_state()`"
 )]
 pub trait Connect<Left> {
     /// Both streams, for functions over both.

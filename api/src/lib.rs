@@ -34,6 +34,7 @@ mod broadcast;
 mod cached_data_stream;
 mod cluster;
 mod collected;
+mod connected_data_streams;
 mod connected_streams;
 mod data_stream;
 mod environment;
@@ -60,6 +61,7 @@ pub use broadcast::{BroadcastConnectedStream, BroadcastStream, KeyedBroadcastCon
 pub use cached_data_stream::CachedDataStream;
 pub use cluster::Cluster;
 pub use collected::Collected;
+pub use connected_data_streams::ConnectedDataStreams;
 pub use connected_streams::{Connect, ConnectedStreams};
 pub use data_stream::DataStream;
 pub use environment::{EnvironmentBuilder, EnvironmentConfig, StreamExecutionEnvironment};
@@ -97,6 +99,7 @@ pub use runtime::operator::broadcast::{
     BroadcastContext, BroadcastProcessFunction, ReadOnlyContext,
 };
 pub use runtime::operator::co_process::{KeyedCoProcessFunction, TwoInputBacklog};
+pub use runtime::operator::connected::CoProcessFunction;
 pub use runtime::operator::either::Either;
 pub use runtime::operator::flat_map::Collector;
 pub use runtime::operator::keyed_broadcast::{

@@ -13,6 +13,7 @@ pub mod async_function;
 pub mod broadcast;
 pub mod co_group;
 pub mod co_process;
+pub mod connected;
 pub mod either;
 pub(crate) mod firing;
 pub mod flat_map;
