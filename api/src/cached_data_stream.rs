@@ -214,6 +214,14 @@ impl<T: Record + Clone> CachedDataStream<T> {
         self.stream().filter(predicate)
     }
 
+    /// See [`DataStream::inspect`].
+    pub fn inspect<F>(&self, function: F) -> DataStream<T>
+    where
+        F: Fn(&T) + Send + Sync + 'static,
+    {
+        self.stream().inspect(function)
+    }
+
     /// See [`DataStream::flat_map`].
     pub fn flat_map<U, F>(&self, function: F) -> DataStream<U>
     where

@@ -129,6 +129,19 @@ impl<T: Send + 'static> DataStream<T> {
         self.operator("filter", NodePayload::new(node))
     }
 
+    /// Shows each record to a closure and hands it on as it is; at least once, as with
+    /// [`for_each`](Self::for_each).
+    pub fn inspect<F>(self, function: F) -> Self
+    where
+        F: Fn(&T) + Send + Sync + 'static,
+    {
+        self.map(move |value| {
+            function(&value);
+            value
+        })
+        .name("inspect")
+    }
+
     /// Applies a function that emits any number of results for each record. Results carry the
     /// record's timestamp.
     pub fn flat_map<U, F>(self, function: F) -> DataStream<U>
@@ -236,12 +249,21 @@ impl<T: Send + 'static> DataStream<T> {
     }
 
     /// Writes each record as a line to the standard output; with several subtasks, the subtask's number,
-    /// from 1, stands before it.
+    /// from 1, stands before it. Pairs and structs: [`print_debug`](Self::print_debug).
     pub fn print(self) -> SinkStream
     where
         T: std::fmt::Display,
     {
-        self.sink_to(crate::sink::Print).name("print")
+        self.sink_to(crate::sink::Print(|out, value| write!(out, "{value}"))).name("print")
+    }
+
+    /// As [`print`](Self::print), each record as `{:?}` spells it: for pairs, such as key and count, and for
+    /// structs that derive `Debug`.
+    pub fn print_debug(self) -> SinkStream
+    where
+        T: std::fmt::Debug,
+    {
+        self.sink_to(crate::sink::Print(|out, value| write!(out, "{value:?}"))).name("print")
     }
 
     fn sink(self, sink: Arc<dyn Sink<T>>, name: &str) -> SinkStream {

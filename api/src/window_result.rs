@@ -3,7 +3,9 @@
 use element::{Key, Record};
 
 use crate::data_stream::SinkStream;
-use crate::{Collected, Collector, DataStream, JobError, KeyedStream, SideTag, Sink};
+use crate::{
+    CachedDataStream, Collected, Collector, DataStream, JobError, KeyedStream, SideTag, Sink,
+};
 
 /// The results of windows over records of `T`: a [`DataStream`] that also knows what came too late.
 ///
@@ -65,6 +67,14 @@ impl<T: Send + 'static, O: Send + 'static> WindowResult<T, O> {
         self.results.map(function)
     }
 
+    /// As [`DataStream::inspect`].
+    pub fn inspect<F>(self, function: F) -> DataStream<O>
+    where
+        F: Fn(&O) + Send + Sync + 'static,
+    {
+        self.results.inspect(function)
+    }
+
     /// As [`DataStream::filter`].
     pub fn filter<F>(self, predicate: F) -> DataStream<O>
     where
@@ -80,6 +90,23 @@ impl<T: Send + 'static, O: Send + 'static> WindowResult<T, O> {
         F: Fn(O, &mut Collector<'_, U>) + Send + Sync + 'static,
     {
         self.results.flat_map(function)
+    }
+
+    /// As [`DataStream::filter_map`].
+    pub fn filter_map<U, F>(self, function: F) -> DataStream<U>
+    where
+        U: Send + 'static,
+        F: Fn(O) -> Option<U> + Send + Sync + 'static,
+    {
+        self.results.filter_map(function)
+    }
+
+    /// As [`DataStream::cache`].
+    pub fn cache(self) -> CachedDataStream<O>
+    where
+        O: Record + Clone,
+    {
+        self.results.cache()
     }
 
     /// As [`DataStream::key_by`].
@@ -117,6 +144,14 @@ impl<T: Send + 'static, O: Send + 'static> WindowResult<T, O> {
         O: std::fmt::Display,
     {
         self.results.print()
+    }
+
+    /// As [`DataStream::print_debug`].
+    pub fn print_debug(self) -> SinkStream
+    where
+        O: std::fmt::Debug,
+    {
+        self.results.print_debug()
     }
 
     /// As [`DataStream::execute_and_collect`].

@@ -279,7 +279,7 @@ pub enum JobError {
         reason: String,
     },
     /// A savepoint cannot be restored.
-    #[error("cannot restore from `{path}`: {reason}")]
+    #[error("cannot restore from {path}: {reason}")]
     Restore {
         /// The savepoint.
         path: String,
@@ -287,7 +287,7 @@ pub enum JobError {
         reason: String,
     },
     /// Stored state does not fit the program. No task was started.
-    #[error("operator `{operator}` cannot be restored from `{path}`")]
+    #[error("operator `{operator}` cannot be restored from {path}")]
     RestoreState {
         /// The savepoint.
         path: String,

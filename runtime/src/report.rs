@@ -191,6 +191,64 @@ fn add_up(subtasks: &[OperatorCounts]) -> Vec<PhaseReport> {
         .collect()
 }
 
+/// The report as a few lines: the job, its operators, caches, checkpoints and recoveries. Backlogs have
+/// lines of their own in [`JobReport::backlog`], which are part of it.
+impl fmt::Display for JobReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (job, mode, took) = (&self.job, self.mode, self.took.as_secs_f64());
+        writeln!(f, "job `{job}`, {mode} mode: {} tasks, {took:.2} s", self.tasks)?;
+        for operator in &self.operators {
+            writeln!(f, "  {operator}")?;
+        }
+        for line in self.backlog().lines() {
+            writeln!(f, "  backlog of {line}")?;
+        }
+        for cache in &self.caches {
+            writeln!(f, "  {cache}")?;
+        }
+        if !self.checkpoints.is_empty() {
+            writeln!(f, "  {} checkpoints", self.checkpoints.len())?;
+        }
+        self.recovered.iter().try_for_each(|failure| writeln!(f, "  recovered from: {failure}"))
+    }
+}
+
+impl fmt::Display for OperatorReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {} records", self.name, self.records_in)?;
+        for (count, what) in [(self.late, "late"), (self.skipped, "skipped")] {
+            if count > 0 {
+                write!(f, ", {count} {what}")?;
+            }
+        }
+        if self.state_reads + self.state_writes > 0 {
+            write!(f, ", {} state reads and {} writes", self.state_reads, self.state_writes)?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for CacheReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (name, rows, bytes) = (&self.name, self.rows, self.bytes);
+        write!(f, "cache `{name}` {}: {rows} rows, {bytes} bytes", self.outcome)
+    }
+}
+
+impl fmt::Display for CacheOutcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Hit => f.write_str("was read"),
+            Self::Computed => f.write_str("was made"),
+            Self::Recomputed { reason } => write!(f, "was made again ({reason})"),
+            Self::Repaired { reason, parts } => {
+                write!(f, "was read, {parts} parts made again ({reason})")
+            }
+            Self::Uncached => f.write_str("was not kept"),
+        }
+    }
+}
+
 impl fmt::Display for PhaseReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(

@@ -3,15 +3,17 @@
 //! Lines are buffered until the source has nothing more, a checkpoint, or the end. A closed pipe is an
 //! error of the sink.
 
-use std::fmt::Display;
-use std::io::{BufWriter, Stdout, Write};
+use std::io::{BufWriter, Result, Stdout, Write};
 
 use crate::{Sink, SinkContext, SinkWriter, Timestamp};
 
-/// Writes each record as a line; with several subtasks, the subtask's number, from 1, before it.
-pub(crate) struct Print;
+/// How a record is spelled, without the end of its line.
+type Spell<T> = fn(&mut dyn Write, &T) -> Result<()>;
 
-impl<T: Display + Send + 'static> Sink<T> for Print {
+/// Writes each record as a line; with several subtasks, the subtask's number, from 1, before it.
+pub(crate) struct Print<T>(pub(crate) Spell<T>);
+
+impl<T: Send + 'static> Sink<T> for Print<T> {
     fn writer(
         &self,
         context: &SinkContext,
@@ -21,18 +23,21 @@ impl<T: Display + Send + 'static> Sink<T> for Print {
             1 => String::new(),
             _ => format!("{}> ", context.subtask.0 + 1),
         };
-        Ok(Box::new(Printer { prefix, out: BufWriter::new(std::io::stdout()) }))
+        Ok(Box::new(Printer { prefix, spell: self.0, out: BufWriter::new(std::io::stdout()) }))
     }
 }
 
-struct Printer {
+struct Printer<T> {
     prefix: String,
+    spell: Spell<T>,
     out: BufWriter<Stdout>,
 }
 
-impl<T: Display> SinkWriter<T> for Printer {
+impl<T: Send> SinkWriter<T> for Printer<T> {
     fn write(&mut self, value: T, _: Option<Timestamp>) -> anyhow::Result<()> {
-        Ok(writeln!(self.out, "{}{value}", self.prefix)?)
+        self.out.write_all(self.prefix.as_bytes())?;
+        (self.spell)(&mut self.out, &value)?;
+        Ok(self.out.write_all(b"\n")?)
     }
 
     fn flush(&mut self) -> anyhow::Result<()> {
