@@ -9,8 +9,8 @@ use std::sync::Arc;
 use serde_json::Value;
 use slackwater::prelude::*;
 use slackwater::{
-    BadRecord, ByteSize, FileSplit, JsonSource, OnBadRecord, ReaderContext, ReaderPoll, Source,
-    SourceReader, SubtaskIndex, TextSource,
+    BadRecord, ByteSize, Decimal, FileSplit, JsonSource, OnBadRecord, ReaderContext, ReaderPoll,
+    Source, SourceReader, SubtaskIndex, TextSource,
 };
 
 fn file(case: &str, name: &str) -> PathBuf {
@@ -168,43 +168,11 @@ fn crc32(bytes: &[u8]) -> u32 {
     crc.sum()
 }
 
-/// A decimal, exact: digits and how many of them stand behind the point.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Decimal {
-    digits: i128,
-    scale: u32,
-}
-
-impl Decimal {
-    fn parse(text: &str) -> Self {
-        let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
-        let digits = format!("{whole}{fraction}").parse().unwrap();
-        Self { digits, scale: u32::try_from(fraction.len()).unwrap() }
-    }
-
-    fn plus(self, other: Self) -> Self {
-        let scale = self.scale.max(other.scale);
-        let digits = |n: Self| n.digits * 10_i128.pow(scale - n.scale);
-        Self { digits: digits(self) + digits(other), scale }
-    }
-}
-
-impl std::fmt::Display for Decimal {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let one = 10_i128.pow(self.scale);
-        let whole = self.digits / one;
-        if self.scale == 0 {
-            return write!(f, "{whole}");
-        }
-        write!(f, "{whole}.{:0width$}", self.digits % one, width = self.scale as usize)
-    }
-}
-
-/// A row whose amount stays as it is written.
+/// A row whose amount is exact.
 #[derive(serde::Deserialize)]
 struct Amount {
     id: i64,
-    amt: Box<serde_json::value::RawValue>,
+    amt: Decimal,
 }
 
 /// O30.
@@ -219,7 +187,7 @@ fn integers_that_do_not_fit_are_put_aside_by_line() {
             .on_bad_record(OnBadRecord::SideOutput(bad.clone()));
         let rows = env.from_source(source, WatermarkStrategy::none(), "rows");
         let errors = rows.side_output(&bad).map(|bad| (Some(bad), None));
-        let amounts = rows.map(|row| (None, Some((row.id, row.amt.get().to_owned()))));
+        let amounts = rows.map(|row| (None, Some((row.id, row.amt))));
         let all = amounts.union(errors).execute_and_collect().unwrap();
         let mut sums = BTreeMap::new();
         let mut lines = Vec::new();
@@ -227,8 +195,8 @@ fn integers_that_do_not_fit_are_put_aside_by_line() {
             match row {
                 (Some(bad), _) => lines.push(bad.line),
                 (_, Some((id, amount))) => {
-                    let sum = sums.entry(id).or_insert(Decimal { digits: 0, scale: 0 });
-                    *sum = sum.plus(Decimal::parse(&amount));
+                    let sum = sums.entry(id).or_insert(Decimal::default());
+                    *sum = sum.checked_add(amount).unwrap();
                 }
                 _ => {}
             }

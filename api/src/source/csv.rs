@@ -23,7 +23,8 @@ use rows::CsvRows;
 /// the order, and columns that `T` does not have are passed over. An empty cell is `None` for an
 /// `Option`, as are the cells that [`null_values`](Self::null_values) names. A row with more or fewer
 /// cells than the header is a bad record. Quotes are those of RFC 4180: a quoted cell may hold
-/// delimiters, line ends, and quotes written twice. Empty lines are no rows.
+/// delimiters, line ends, and quotes written twice. Empty lines are no rows. A number beyond the range of
+/// its field makes the row a bad record; a [`Decimal`](crate::Decimal) keeps all its digits.
 ///
 /// Files come in order of path, rows in order of their file at parallelism 1. A file is read by one
 /// reader, unless [`split_inside_files`](Self::split_inside_files) is set.

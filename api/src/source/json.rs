@@ -17,7 +17,8 @@ use crate::{Boundedness, ByteSize, ReaderContext, Source, SourceReader, SplitEnu
 ///
 /// Order, line ends and splits are those of [`TextSource`](crate::TextSource). Lines of white space are
 /// no records. Numbers are read as the field's type says and never by way of a float: an integer that
-/// does not fit its field, or is written with a fraction, makes the line a bad record.
+/// does not fit its field, or is written with a fraction, makes the line a bad record. A field that needs
+/// all digits of a fraction is a [`Decimal`](crate::Decimal).
 pub struct JsonSource<T> {
     files: Files,
     records: PhantomData<fn() -> T>,

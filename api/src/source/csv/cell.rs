@@ -36,6 +36,15 @@ impl<'r> Cell<'_, 'r> {
         })
     }
 
+    /// Refuses digits that are beyond a float's range: only a cell that says so is infinite.
+    fn in_range(&self, is_infinite: bool, kind: &str) -> Result<(), RowError> {
+        if is_infinite && self.text.iter().any(u8::is_ascii_digit) {
+            let text = self.text()?;
+            return Err(de::Error::custom(format!("`{text}` is out of the range of {kind}")));
+        }
+        Ok(())
+    }
+
     fn no<V>(&self, what: &str) -> Result<V, RowError> {
         Err(de::Error::custom(format!("a cell holds no {what}")))
     }
@@ -57,7 +66,19 @@ impl<'de> de::Deserializer<'de> for Cell<'_, 'de> {
         deserialize_i64 visit_i64 deserialize_i128 visit_i128
         deserialize_u8 visit_u8 deserialize_u16 visit_u16 deserialize_u32 visit_u32
         deserialize_u64 visit_u64 deserialize_u128 visit_u128
-        deserialize_f32 visit_f32 deserialize_f64 visit_f64 deserialize_char visit_char
+        deserialize_char visit_char
+    }
+
+    fn deserialize_f32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, RowError> {
+        let number: f32 = self.parse()?;
+        self.in_range(number.is_infinite(), "f32")?;
+        visitor.visit_f32(number)
+    }
+
+    fn deserialize_f64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, RowError> {
+        let number: f64 = self.parse()?;
+        self.in_range(number.is_infinite(), "f64")?;
+        visitor.visit_f64(number)
     }
 
     /// For fields that take any value: a whole number, a float, a truth value, or text.
@@ -69,7 +90,7 @@ impl<'de> de::Deserializer<'de> for Cell<'_, 'de> {
             visitor.visit_i64(number)
         } else if let Ok(number) = text.parse::<u64>() {
             visitor.visit_u64(number)
-        } else if let (Ok(number), true) = (text.parse::<f64>(), has_fraction(text)) {
+        } else if let (Some(number), true) = (finite(text), has_fraction(text)) {
             visitor.visit_f64(number)
         } else if let Ok(truth) = text.parse::<bool>() {
             visitor.visit_bool(truth)
@@ -175,6 +196,11 @@ impl<'de> de::Deserializer<'de> for Cell<'_, 'de> {
     fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, RowError> {
         visitor.visit_unit()
     }
+}
+
+/// A float that is in range.
+fn finite(text: &str) -> Option<f64> {
+    text.parse().ok().filter(|number: &f64| number.is_finite())
 }
 
 /// Whether a number is written with a fraction or an exponent: a whole number of too many digits would
