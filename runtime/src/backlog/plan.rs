@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use element::{ByteSize, ConfigError, FileRole, MemoryBudget, SpillStore, option_table};
+use element::{ByteSize, FileRole, MemoryBudget, SpillStore, option_table};
 use graph::{InputTreatment, ResolvedMode};
 use sort::{CombiningSorter, ExternalSorter, RunDescription, SorterOptions, SpillTarget};
 
@@ -16,9 +16,6 @@ use crate::context::OperatorContext;
 use crate::error::TaskError;
 use crate::operator::function::Fold;
 use crate::temporary::sorter_options;
-
-/// The least memory that a sorter is given; below it the job is refused by name.
-const LEAST_SORT_MEMORY: ByteSize = ByteSize::kib(4);
 
 /// What a backlog phase of one keyed input does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +28,8 @@ enum Way {
     Combine,
 }
 
-/// The plan's decision for one keyed input, with the memory it may use.
+/// The plan's decision for one keyed input, with the memory it may use: any will do, for a sorter spills
+/// what does not fit, if need be each record.
 #[derive(Debug)]
 pub struct BacklogPlan {
     way: Way,
@@ -50,7 +48,7 @@ impl BacklogPlan {
     ///
     /// # Errors
     ///
-    /// [`TaskError::Config`] if the sorter's memory is too small to work with.
+    /// [`TaskError::Config`] if the sorter's memory has no valid value.
     pub fn of(context: &OperatorContext) -> Result<Self, TaskError> {
         let task = &context.task;
         let way = match context.treatment.treatment {
@@ -68,16 +66,6 @@ impl BacklogPlan {
             None => task.config.get(&option_table::SORTED_INPUTS_MEMORY)?,
         };
         let memory = wanted.min(task.memory.total());
-        if way != Way::Stream && memory < LEAST_SORT_MEMORY {
-            return Err(ConfigError::Refused {
-                key: option_table::MANAGED_MEMORY.key.to_owned(),
-                reason: format!(
-                    "the sorted input of `{}` needs at least {LEAST_SORT_MEMORY}, {memory} are there",
-                    context.name
-                ),
-            }
-            .into());
-        }
         let auto = context.treatment.treatment == InputTreatment::Auto;
         // Sealed runs that survive a crash say up to where they reach; what went over does not.
         let durable = context.treatment.durable;

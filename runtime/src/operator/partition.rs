@@ -13,7 +13,7 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use element::{Batch, ByteSize, Control, Key, MemoryBudget, Record, Timestamp, option_table};
+use element::{Batch, Control, Key, MemoryBudget, Record, Timestamp, option_table};
 use sort::{TypedSorter, TypedStream};
 
 use super::Operator;
@@ -23,9 +23,6 @@ use crate::error::TaskError;
 use crate::output::{BatchBuffer, Output, Signal};
 use crate::temporary::sorter_options;
 use crate::user::UserCode;
-
-/// The least memory that the sorter is given.
-const LEAST_MEMORY: ByteSize = ByteSize::kib(64);
 
 /// A record as the sorter holds it: arrival decides among equal keys, not time.
 type Stamped<T> = (Option<Timestamp>, T);
@@ -78,7 +75,7 @@ impl<K: Key, T: Record, O, S, F> PartitionOperator<K, T, O, S, F> {
             Some(memory) => memory,
             None => task.config.get(&option_table::SORTED_INPUTS_MEMORY)?,
         };
-        let memory = MemoryBudget::new(wanted.min(task.memory.total()).max(LEAST_MEMORY));
+        let memory = MemoryBudget::new(wanted.min(task.memory.total()));
         Ok(Self {
             sorter: Some(TypedSorter::new(sorter_options(context, memory)?)),
             key,
