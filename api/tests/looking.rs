@@ -42,6 +42,7 @@ fn results_of_windows_can_be_kept_and_the_report_says_so_in_words() {
     assert!(text.starts_with("job `collect`, batch mode: "), "{text}");
     assert!(text.contains("\n  minutes: 3 records"), "{text}");
     assert!(text.contains("\n  cache `minutes` was made: 2 rows, "), "{text}");
+    assert!(!text.ends_with('\n'), "{text}");
     let read = minutes.inspect(|_| ()).execute_and_collect().unwrap();
     let text = read.report().to_string();
     assert!(text.contains("\n  cache `minutes` was read: 2 rows, "), "{text}");

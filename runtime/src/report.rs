@@ -191,25 +191,19 @@ fn add_up(subtasks: &[OperatorCounts]) -> Vec<PhaseReport> {
         .collect()
 }
 
-/// The report as a few lines: the job, its operators, caches, checkpoints and recoveries. Backlogs have
-/// lines of their own in [`JobReport::backlog`], which are part of it.
+/// The report as a few lines, without an end of the last: the job, its operators, what was sorted or
+/// combined ([`JobReport::backlog`]), caches, checkpoints and recoveries.
 impl fmt::Display for JobReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (job, mode, took) = (&self.job, self.mode, self.took.as_secs_f64());
-        writeln!(f, "job `{job}`, {mode} mode: {} tasks, {took:.2} s", self.tasks)?;
-        for operator in &self.operators {
-            writeln!(f, "  {operator}")?;
-        }
-        for line in self.backlog().lines() {
-            writeln!(f, "  backlog of {line}")?;
-        }
-        for cache in &self.caches {
-            writeln!(f, "  {cache}")?;
-        }
+        write!(f, "job `{job}`, {mode} mode: {} tasks, {took:.2} s", self.tasks)?;
+        self.operators.iter().try_for_each(|operator| write!(f, "\n  {operator}"))?;
+        self.backlog().lines().try_for_each(|line| write!(f, "\n  {line}"))?;
+        self.caches.iter().try_for_each(|cache| write!(f, "\n  {cache}"))?;
         if !self.checkpoints.is_empty() {
-            writeln!(f, "  {} checkpoints", self.checkpoints.len())?;
+            write!(f, "\n  checkpoints: {}", self.checkpoints.len())?;
         }
-        self.recovered.iter().try_for_each(|failure| writeln!(f, "  recovered from: {failure}"))
+        self.recovered.iter().try_for_each(|failure| write!(f, "\n  recovered from: {failure}"))
     }
 }
 
