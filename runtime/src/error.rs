@@ -98,6 +98,9 @@ pub enum TaskError {
         /// Which one.
         worker: element::TaskManagerId,
     },
+    /// The system has no thread for the task.
+    #[error("no thread for the task")]
+    NoThread(#[source] std::io::Error),
     /// A drain was given up after the source had ended event time: what it read from there on would
     /// all be late.
     #[error("source `{source_name}` has ended event time for savepoint {id}, which was given up")]

@@ -223,3 +223,50 @@ fn a_job_that_can_take_no_final_checkpoint_says_why() {
         assert!(text.contains("without a final checkpoint") && text.contains(reason), "{text}");
     }
 }
+
+/// A commit that fails behind the last checkpoint of a suspended job, or behind the savepoint of one
+/// that stops, ends the job, and the next run makes up for it. It was run again: from an older
+/// checkpoint, and for ever, for it had been asked to end before.
+#[test]
+fn a_commit_that_fails_behind_the_last_savepoint_is_made_up_by_the_next_run() {
+    for suspends in [true, false] {
+        let home = tempfile::tempdir().unwrap();
+        let commits = Commits::default();
+        let run = |waits: bool, from: Option<&Path>| {
+            let env = streaming();
+            with_checkpoints(&env, home.path());
+            env.set(&options::CHECKPOINT_INTERVAL, Some(Duration::from_secs(3_600)))
+                .set(&options::SAVEPOINT_PATH, from.map(|path| path.display().to_string()));
+            let steps = vec![row(0, 7), ScriptStep::until(move || !waits)];
+            env.from_source(ScriptedSource::new(steps), WatermarkStrategy::none(), "script")
+                .uid("source")
+                .map(|row: Row| row.1)
+                .sink_to(commits.clone())
+                .uid("sink");
+            let job = env.submit("numbers").unwrap();
+            (env, job)
+        };
+        let (_env, job) = run(true, None);
+        let progress = job.progress();
+        wait_for("the input", || progress.records_read() == 1);
+        commits.fails.store(true, Ordering::SeqCst);
+        let from = if suspends {
+            job.suspend();
+            home.path().join("numbers")
+        } else {
+            job.stop_with_savepoint(home.path().join("savepoints")).unwrap()
+        };
+        wait_for("the end", || job.is_finished());
+        let error = job.wait().unwrap_err();
+        match suspends {
+            true => assert!(
+                matches!(error, JobError::Suspended { ended: Suspension::FinalCheckpoint(_), .. }),
+                "{error}"
+            ),
+            false => assert!(matches!(error, JobError::Failed { .. }), "{error}"),
+        }
+        assert!(commits.rows.lock().unwrap().is_empty());
+        run(false, Some(&from)).1.wait().unwrap();
+        assert_eq!(*commits.rows.lock().unwrap(), [[7]]);
+    }
+}

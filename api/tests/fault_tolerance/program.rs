@@ -160,9 +160,13 @@ impl Home {
             let folder = slackwater::newest_checkpoint(&self.path().join("checkpoints/program"))?;
             folder.file_name()?.to_str()?.strip_prefix("chk-")?.parse::<u64>().ok()
         };
-        let before = newest().unwrap_or(0);
-        // The next one may be under way already.
-        wait_for("a checkpoint", || newest().is_some_and(|id| id >= before + 2));
+        // The first may be complete already, if it was listed while the one before it was removed; the
+        // second may be under way. Ids say nothing: those of checkpoints that were given up are missing.
+        let mut last = newest();
+        for _ in 0..3 {
+            wait_for("a checkpoint", || newest() > last);
+            last = last.max(newest());
+        }
     }
 
     /// How the program said that it ended, and the records that its last attempt read.

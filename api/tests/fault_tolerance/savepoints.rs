@@ -6,7 +6,7 @@ use std::time::Duration;
 use slackwater::prelude::*;
 use slackwater::{JobError, ScriptStep, ScriptedSource, options};
 
-use crate::support::{Recorded, Row, Switch, TwoPhase, mixed, streaming, wait_for};
+use crate::support::{Crash, Recorded, Row, Switch, TwoPhase, mixed, streaming, wait_for};
 
 fn row(at: i64) -> ScriptStep<Row> {
     ScriptStep::at(at, ("k".to_owned(), 1))
@@ -211,4 +211,26 @@ fn a_drain_whose_savepoint_cannot_be_written_loses_no_record() {
     counts.sort_unstable();
     assert_eq!(counts, [1, 2]);
     assert!(report.recovered[0].contains("has ended event time"), "{:?}", report.recovered);
+}
+
+/// FLIP-203: a job that goes on behind a savepoint commits nothing for it. It did, and a failure before
+/// the next checkpoint had the rows written again: every test took a checkpoint in between.
+#[test]
+fn a_savepoint_commits_nothing_that_a_failure_would_write_again() {
+    let home = tempfile::tempdir().unwrap();
+    let (visible, go_on, crash) = (Recorded::new(), Switch::default(), Crash::at(2));
+    let env = streaming();
+    env.set(&options::CHECKPOINT_INTERVAL, Some(Duration::from_secs(3_600)));
+    let steps = vec![row(1), go_on.step(), row(2)];
+    env.from_source(ScriptedSource::new(steps), WatermarkStrategy::none(), "script")
+        .try_map(move |row: Row| crash.pass().map(|()| row.1))
+        .sink_to(TwoPhase::new(&visible));
+    let job = env.submit("saved").unwrap();
+    let progress = job.progress();
+    wait_for("the input", || progress.records_read() == 1);
+    job.savepoint(home.path()).unwrap();
+    go_on.turn();
+    let report = job.wait().unwrap();
+    assert_eq!(report.recovered.len(), 1);
+    assert_eq!(visible.all(), [1, 1], "each row once");
 }

@@ -149,7 +149,11 @@ impl ClusterDataSet {
                     *self = Self::Declared;
                 }
             }
-            Self::Damaged { repairing, .. } => *repairing = false,
+            // A job that makes it whole, and was begun before, does not end the repair of another.
+            Self::Damaged { generation: of, repairing, .. } if *of == generation => {
+                *repairing = false;
+            }
+            Self::Damaged { .. } => {}
             Self::Declared | Self::Promoting { .. } | Self::Kept { .. } => {}
         }
     }
@@ -291,7 +295,8 @@ mod tests {
         if let ClusterDataSet::Damaged { repairing, .. } = &mut set {
             *repairing = true;
         }
-        assert!(set.promote(Generation(1)));
+        set.abandon(Generation(2));
+        assert!(set.promote(Generation(1)), "another job's making is none of the repair's");
         assert_eq!(set.reported(parts[1].clone()), Reported::Completes);
         assert_eq!(set.lose_parts(|_| true).len(), 3);
         assert_eq!(set, ClusterDataSet::Declared);

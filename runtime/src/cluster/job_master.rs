@@ -162,6 +162,8 @@ pub struct JobMaster {
     savepoints: BTreeMap<CheckpointId, SavepointRequest>,
     /// The checkpoint that ends the job, once it is asked to end behind one.
     suspending: Option<CheckpointId>,
+    /// Whether the savepoint or checkpoint that ends the job is complete.
+    stopped: bool,
     /// Tasks whose input has ended and whose last rows wait to be committed.
     awaiting: BTreeMap<TaskId, ends::Awaiting>,
     retained: Vec<CheckpointId>,
@@ -231,6 +233,7 @@ impl JobMaster {
             latest: request.restore.clone(),
             savepoints: BTreeMap::new(),
             suspending: None,
+            stopped: false,
             awaiting: BTreeMap::new(),
             retained: claimed.iter().map(|manifest| manifest.id).collect(),
             shared: SharedFiles::of(&claimed),

@@ -15,7 +15,8 @@ use sort::CancelFlag;
 use super::data_sets::{ReleaseFailure, RequestId, WorkerReport};
 use super::hosted::HostedPartitions;
 use super::line::Line;
-use crate::events::{FinishedOutput, TaskId, TaskMail};
+use crate::error::TaskError;
+use crate::events::{FinishedOutput, TaskEvent, TaskId, TaskMail};
 use crate::executor::{Actor, Executor, Running, Turn, is_ready, wait_for_any};
 use crate::task::{Place, TaskDeployment, TaskWaker};
 use task_run::TaskRun;
@@ -274,7 +275,7 @@ impl Worker {
             vertex: deployment.vertex,
             subtask: deployment.subtask,
         };
-        let job = deployment.job;
+        let (job, events) = (deployment.job, deployment.events.clone());
         let (mail, mailbox) = crossbeam_channel::unbounded();
         let cancelled = CancelFlag::new();
         let waker = Arc::new(TaskWaker::default());
@@ -294,7 +295,12 @@ impl Worker {
             Ok(_) => {
                 self.running.insert((job, task), running);
             }
-            Err(source) => tracing::error!(?task, %source, "no thread for a task"),
+            Err(source) => {
+                let ended = TaskEvent::Ended(Err(TaskError::NoThread(source)));
+                if !self.place.line.send(&events, task, ended) {
+                    tracing::debug!(?task, "a task has not begun after its master's end");
+                }
+            }
         }
     }
 

@@ -201,12 +201,17 @@ impl JobMaster {
                 self.discard(barrier.id);
                 self.coordinator.goes_on(barrier.id, self.now());
             }
-            let message = |task| match exported {
-                Ok(_) => (task, TaskMail::Complete(barrier.id)),
-                Err(_) => (task, TaskMail::Aborted(barrier.id)),
-            };
-            for (task, mail) in self.running_tasks().into_iter().map(message) {
-                self.mail(task, mail);
+            self.stopped |= exported.is_ok() && barrier.kind.stops();
+            for task in self.running_tasks() {
+                match exported {
+                    Ok(_) if barrier.kind.stops() => {
+                        self.mail(task, TaskMail::Complete(barrier.id));
+                    }
+                    // Nothing is committed for it: a failure goes back to the checkpoint before it, and
+                    // what is read again would be committed twice (FLIP-203).
+                    Ok(_) => {}
+                    Err(_) => self.mail(task, TaskMail::Aborted(barrier.id)),
+                }
             }
             return self.answer(&request, exported);
         }
@@ -223,6 +228,7 @@ impl JobMaster {
         self.shared.keep(&manifest);
         self.latest = Some(RestorePoint { manifest, store });
         self.retain(barrier.id);
+        self.stopped |= barrier.kind.stops();
         for task in self.running_tasks() {
             self.mail(task, TaskMail::Complete(barrier.id));
         }

@@ -148,6 +148,9 @@ impl JobMaster {
         if let Some(data_set) = self.lost_cache(&failure.source) {
             return self.cache_lost(data_set, failure);
         }
+        if self.stopped {
+            return self.failed_behind_the_end(failure);
+        }
         let now = self.now();
         // What is refused would be refused again.
         let curable = !matches!(failure.source, TaskError::Config(_) | TaskError::Restore { .. });

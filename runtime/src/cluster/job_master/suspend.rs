@@ -11,7 +11,7 @@
 use element::{BarrierKind, option_table};
 
 use super::JobMaster;
-use crate::error::{JobError, Suspension};
+use crate::error::{JobError, Suspension, TaskFailure};
 
 impl JobMaster {
     /// The job is asked to end. Asked again, it ends at once.
@@ -45,6 +45,24 @@ impl JobMaster {
     pub(super) fn end_without_checkpoint(&mut self, reason: &str) {
         let ended = Suspension::WithoutCheckpoint { reason: reason.to_owned() };
         self.give_up(JobError::Suspended { job: self.request.name.clone(), ended });
+    }
+
+    /// What fails behind the savepoint or checkpoint that ends the job is not run again: nobody would end
+    /// it then, and from an older checkpoint it would commit again what it has committed. Who goes on
+    /// from the last one makes up for commits that have failed.
+    pub(super) fn failed_behind_the_end(&mut self, failure: TaskFailure) {
+        let job = self.request.name.clone();
+        self.give_up(match self.suspending {
+            Some(id) => {
+                tracing::warn!(%job, reason = crate::report::chain_of(&failure), "ends in a failure");
+                JobError::Suspended { job, ended: Suspension::FinalCheckpoint(id) }
+            }
+            None => JobError::Failed {
+                job,
+                attempts: self.policy.failures() + 1,
+                source: Box::new(failure),
+            },
+        });
     }
 
     /// What the job ends with: its first error, or that it was suspended.
