@@ -55,7 +55,14 @@ impl<K: Key, A: Record + Clone> KeyedStream<K, A> {
         other: KeyedStream<K, B>,
     ) -> IntervalJoined<K, A, B> {
         let interval = Interval { lower: 0, upper: 0 };
-        IntervalJoined { left: self, right: other, interval, rule: TwoInputBacklog::default() }
+        IntervalJoined {
+            left: self,
+            right: other,
+            interval,
+            excludes_lower: false,
+            excludes_upper: false,
+            rule: TwoInputBacklog::default(),
+        }
     }
 }
 
@@ -237,6 +244,8 @@ pub struct IntervalJoined<K, A, B> {
     left: KeyedStream<K, A>,
     right: KeyedStream<K, B>,
     interval: Interval,
+    excludes_lower: bool,
+    excludes_upper: bool,
     rule: TwoInputBacklog,
 }
 
@@ -248,17 +257,17 @@ impl<K: Key, A: Record + Clone, B: Record + Clone> IntervalJoined<K, A, B> {
         self
     }
 
-    /// The lower bound itself does not match. To be called behind [`between`](Self::between).
+    /// The lower bound itself does not match.
     #[must_use]
     pub fn lower_bound_exclusive(mut self) -> Self {
-        self.interval.lower = self.interval.lower.saturating_add(1);
+        self.excludes_lower = true;
         self
     }
 
-    /// The upper bound itself does not match. To be called behind [`between`](Self::between).
+    /// The upper bound itself does not match.
     #[must_use]
     pub fn upper_bound_exclusive(mut self) -> Self {
-        self.interval.upper = self.interval.upper.saturating_sub(1);
+        self.excludes_upper = true;
         self
     }
 
@@ -289,7 +298,10 @@ impl<K: Key, A: Record + Clone, B: Record + Clone> IntervalJoined<K, A, B> {
         F: Fn(&A, &B, &mut KeyedContext<'_, K, O>) -> Result<(), Error> + Send + Sync + 'static,
     {
         let call: Arc<JoinCall<K, A, B, O>> = Arc::new(function);
-        let interval = self.interval;
+        let interval = Interval {
+            lower: self.interval.lower.saturating_add(self.excludes_lower.into()),
+            upper: self.interval.upper.saturating_sub(self.excludes_upper.into()),
+        };
         let attributes =
             OperatorAttributes { sorts_internally: true, ..OperatorAttributes::keyed() };
         let connected = self.left.connect(self.right).backlog(self.rule);
