@@ -78,6 +78,20 @@ pub trait CheckpointStorage: Send + Sync + std::fmt::Debug {
     ///
     /// [`StoreError`]; files may be left.
     fn sweep(&self) -> Result<(), StoreError>;
+
+    /// The names of all sealed runs.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if they cannot be listed.
+    fn runs(&self) -> Result<BTreeSet<String>, StoreError>;
+
+    /// Removes those of `runs` that no checkpoint names.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]; files may be left.
+    fn release_runs(&self, runs: BTreeSet<String>) -> Result<(), StoreError>;
 }
 
 /// Checkpoints below one directory.
@@ -130,7 +144,14 @@ impl CheckpointStorage for DirectoryStorage {
 
     fn sweep(&self) -> Result<(), StoreError> {
         sealed::remove_parts(&*self.store)?;
-        let runs = self.store.list(FileRole::SortRun, sealed::RUNS)?;
-        sealed::remove_unnamed(&*self.store, runs.into_iter().collect())
+        self.release_runs(self.runs()?)
+    }
+
+    fn runs(&self) -> Result<BTreeSet<String>, StoreError> {
+        Ok(self.store.list(FileRole::SortRun, sealed::RUNS)?.into_iter().collect())
+    }
+
+    fn release_runs(&self, runs: BTreeSet<String>) -> Result<(), StoreError> {
+        sealed::remove_unnamed(&*self.store, runs)
     }
 }

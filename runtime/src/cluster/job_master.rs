@@ -167,6 +167,8 @@ pub struct JobMaster {
     /// Tasks whose input has ended and whose last rows wait to be committed.
     awaiting: BTreeMap<TaskId, ends::Awaiting>,
     retained: Vec<CheckpointId>,
+    /// Sealed runs that lay there when this checkpoint was triggered.
+    runs_before: Option<(CheckpointId, BTreeSet<String>)>,
     shared: SharedFiles,
     checkpoints: Vec<CompletedCheckpoint>,
     recovered: Vec<String>,
@@ -236,6 +238,7 @@ impl JobMaster {
             stopped: false,
             awaiting: BTreeMap::new(),
             retained: claimed.iter().map(|manifest| manifest.id).collect(),
+            runs_before: None,
             shared: SharedFiles::of(&claimed),
             checkpoints: Vec::new(),
             recovered: Vec::new(),

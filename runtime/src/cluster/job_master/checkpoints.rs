@@ -71,6 +71,7 @@ impl JobMaster {
         match self.enumerators.snapshot() {
             Ok(enumerators) => {
                 self.coordinator.begun(barrier, owing, enumerators, now);
+                self.note_runs(barrier.id);
                 let waiting = self.parts_of_waiting(barrier.id);
                 self.coordinator.add_parts(barrier.id, waiting);
                 for task in sources {
@@ -228,11 +229,35 @@ impl JobMaster {
         self.shared.keep(&manifest);
         self.latest = Some(RestorePoint { manifest, store });
         self.retain(barrier.id);
+        self.release_runs(barrier.id);
         self.stopped |= barrier.kind.stops();
         for task in self.running_tasks() {
             self.mail(task, TaskMail::Complete(barrier.id));
         }
         self.release_covered(barrier.id);
+    }
+
+    /// Notes the runs that lie there before a checkpoint that is taken behind a backlog. One that was given
+    /// up as the backlog ended has sealed some that no other names; all that is still needed of them
+    /// this checkpoint names, for its barrier comes to every sorter behind them.
+    fn note_runs(&mut self, id: CheckpointId) {
+        if self.coordinator.is_backlog() || !super::keeps_runs(&self.request.plan) {
+            return;
+        }
+        match self.request.storage.runs() {
+            Ok(runs) => self.runs_before = Some((id, runs)),
+            Err(error) => tracing::warn!(%error, "sealed runs could not be listed"),
+        }
+    }
+
+    /// Removes what was noted for a checkpoint that is complete, and that no checkpoint names.
+    fn release_runs(&mut self, id: CheckpointId) {
+        let noted = self.runs_before.take_if(|(noted, _)| *noted == id);
+        if let Some((_, runs)) = noted
+            && let Err(error) = self.request.storage.release_runs(runs)
+        {
+            tracing::warn!(%error, "sealed runs could not be removed");
+        }
     }
 
     /// Keeps the newest checkpoints and removes those before them.
