@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use element::{ByteSize, FileRole, MemoryBudget, SpillStore, option_table};
+use element::{ByteSize, ConfigError, FileRole, MemoryBudget, SpillStore, option_table};
 use graph::{InputTreatment, ResolvedMode};
 use sort::{CombiningSorter, ExternalSorter, RunDescription, SorterOptions, SpillTarget};
 
@@ -16,6 +16,9 @@ use crate::context::OperatorContext;
 use crate::error::TaskError;
 use crate::operator::function::Fold;
 use crate::temporary::sorter_options;
+
+/// The least managed memory of a task that sorts; below it the job is refused by name.
+const LEAST_MANAGED_MEMORY: ByteSize = ByteSize::kib(4);
 
 /// What a backlog phase of one keyed input does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,8 +31,8 @@ enum Way {
     Combine,
 }
 
-/// The plan's decision for one keyed input, with the memory it may use: any will do, for a sorter spills
-/// what does not fit, if need be each record.
+/// The plan's decision for one keyed input, with the memory it may use: any share of the task's managed
+/// memory will do, for a sorter spills what does not fit, if need be each record.
 #[derive(Debug)]
 pub struct BacklogPlan {
     way: Way,
@@ -48,7 +51,8 @@ impl BacklogPlan {
     ///
     /// # Errors
     ///
-    /// [`TaskError::Config`] if the sorter's memory has no valid value.
+    /// [`TaskError::Config`] if the sorter's memory has no valid value, or if the task has no managed
+    /// memory to speak of.
     pub fn of(context: &OperatorContext) -> Result<Self, TaskError> {
         let task = &context.task;
         let way = match context.treatment.treatment {
@@ -65,7 +69,18 @@ impl BacklogPlan {
             Some(memory) => memory,
             None => task.config.get(&option_table::SORTED_INPUTS_MEMORY)?,
         };
-        let memory = wanted.min(task.memory.total());
+        let managed = task.memory.total();
+        if way != Way::Stream && managed < LEAST_MANAGED_MEMORY {
+            return Err(ConfigError::Refused {
+                key: option_table::MANAGED_MEMORY.key.to_owned(),
+                reason: format!(
+                    "the sorted input of `{}` needs at least {LEAST_MANAGED_MEMORY}, {managed} are there",
+                    context.name
+                ),
+            }
+            .into());
+        }
+        let memory = wanted.min(managed);
         let auto = context.treatment.treatment == InputTreatment::Auto;
         // Sealed runs that survive a crash say up to where they reach; what went over does not.
         let durable = context.treatment.durable;
