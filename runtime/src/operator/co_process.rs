@@ -2,7 +2,7 @@
 //!
 //! It sorts by itself (M6, M7): records of both inputs go to one sorter, which merges them by key and,
 //! within a key, by timestamp and arrival. State, timers and drain are those of the
-//! [`KeyedOperator`]; [`TwoInputs`] adds what two inputs say together. The function is a [`KeyedFunction`]
+//! [`KeyedOperator`]; `TwoInputs` adds what two inputs say together. The function is a [`KeyedFunction`]
 //! over [`Either`]: co-process functions, co-groups and joins are all made of it.
 
 use std::marker::PhantomData;

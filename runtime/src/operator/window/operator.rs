@@ -268,7 +268,7 @@ where
     type Fold = B::Fold;
 
     /// Until the first watermark, where each record has one window at most and the trigger does not
-    /// ask for records (see [`super::folding`]).
+    /// ask for records (see `folding.rs`).
     fn fold(&self, watermark: Timestamp) -> Option<Arc<Self::Fold>> {
         if watermark != Timestamp::MIN || self.merging || self.sees_elements {
             return None;

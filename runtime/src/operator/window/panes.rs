@@ -232,7 +232,7 @@ where
 {
     type Fold = PartFold<A, I>;
 
-    /// Until the first watermark: nothing is late then (see [`super::folding`]).
+    /// Until the first watermark: nothing is late then (see `folding.rs`).
     fn fold(&self, watermark: Timestamp) -> Option<Arc<Self::Fold>> {
         (watermark == Timestamp::MIN)
             .then(|| PartFold::shared(&self.aggregator, Parts::Panes(self.aligned)))
