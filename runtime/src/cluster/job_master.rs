@@ -124,6 +124,8 @@ struct RunningUnit {
     slots: Vec<usize>,
     network: Arc<Network>,
     failure: Option<TaskFailure>,
+    /// A result of a task that has ended was lost while others ran: all run once more.
+    lacks_a_result: bool,
 }
 
 /// A savepoint that somebody waits for.

@@ -115,7 +115,8 @@ impl JobMaster {
             self.tell(task, TaskManagerMessage::Deploy(Box::new(deployment)));
         }
         if let Some(state) = self.states.get_mut(unit) {
-            let running = RunningUnit { left, slots, network, failure: None };
+            let running =
+                RunningUnit { left, slots, network, failure: None, lacks_a_result: false };
             *state = UnitState::Running(Box::new(running));
         }
         for (vertex, mut opened) in orders {

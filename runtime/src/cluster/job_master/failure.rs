@@ -117,10 +117,16 @@ impl JobMaster {
             return;
         };
         self.give_slots_back(&running.slots);
+        if self.giving_up.is_some() || self.satisfied {
+            return;
+        }
         match running.failure {
-            None => {}
-            Some(_) if self.giving_up.is_some() || self.satisfied => {}
             Some(failure) => self.unit_failed(unit, failure),
+            None if running.lacks_a_result => {
+                self.close_sources(unit);
+                self.wait_again(unit, self.now());
+            }
+            None => {}
         }
     }
 

@@ -84,12 +84,18 @@ impl JobMaster {
         }
     }
 
-    /// A finished unit that holds a subtask runs again; one that runs or waits is left alone.
+    /// A finished unit that holds a subtask runs again. One that runs does so when it has ended, unless
+    /// the subtask still runs; one that waits is left alone.
     pub(super) fn run_again(&mut self, vertex: VertexId, subtask: SubtaskIndex, at: Duration) {
         let unit = self.units.iter().position(|unit| unit.tasks.contains(&(vertex, subtask)));
         let Some(unit) = unit else { return };
-        if matches!(self.states.get(unit), Some(UnitState::Finished)) {
-            self.wait_again(unit, at);
+        match self.states.get_mut(unit) {
+            Some(UnitState::Finished) => self.wait_again(unit, at),
+            Some(UnitState::Running(running)) => {
+                let is_it = |task: &TaskId| (task.vertex, task.subtask) == (vertex, subtask);
+                running.lacks_a_result |= !running.left.iter().any(is_it);
+            }
+            _ => {}
         }
     }
 
