@@ -12,10 +12,11 @@ fn env(mode: options::RuntimeMode, subtasks: u32) -> StreamExecutionEnvironment 
 }
 
 /// Records that come to the counting operator of `records` over `keys`, and whether the counts are
-/// right.
-fn moved(env: &StreamExecutionEnvironment, records: u64, keys: u64) -> u64 {
-    let counts = env
-        .generate(records, |i| i)
+/// right. Each of the producers is a source of one subtask, so that none is without records.
+fn moved(env: &StreamExecutionEnvironment, producers: u64, records: u64, keys: u64) -> u64 {
+    let source = || env.generate(records / producers, |i| i).parallelism(1);
+    let counts = (1..producers)
+        .fold(source(), |all, _| all.union(source()))
         .key_by(move |i: &u64| i % keys)
         .count()
         .name("count")
@@ -33,18 +34,18 @@ fn moved(env: &StreamExecutionEnvironment, records: u64, keys: u64) -> u64 {
 #[test]
 fn a_key_moves_once_from_each_producer_in_batch_mode() {
     let batch = env(options::RuntimeMode::Batch, 4);
-    assert_eq!(moved(&batch, 40_000, 100), 400);
+    assert_eq!(moved(&batch, 4, 40_000, 100), 400);
     let small = env(options::RuntimeMode::Batch, 2);
     small.set(&options::SORTED_INPUTS_MEMORY, ByteSize::kib(64));
-    assert_eq!(moved(&small, 60_000, 5_000), 10_000);
-    assert_eq!(moved(&env(options::RuntimeMode::Streaming, 4), 4_000, 100), 4_000);
+    assert_eq!(moved(&small, 2, 60_000, 5_000), 10_000);
+    assert_eq!(moved(&env(options::RuntimeMode::Streaming, 4), 4, 4_000, 100), 4_000);
 }
 
 /// Where keys hardly repeat, the table is given up after a while: the rest moves as it is.
 #[test]
 fn producers_stop_combining_what_hardly_combines() {
     let one = env(options::RuntimeMode::Batch, 1);
-    assert_eq!(moved(&one, 200_000, 200_000), 200_000);
+    assert_eq!(moved(&one, 1, 200_000, 200_000), 200_000);
 }
 
 /// An associative function that is not commutative sees the records of a key in their order, and
