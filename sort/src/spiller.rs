@@ -128,7 +128,7 @@ impl Spiller {
         self.next_run += 1;
         let SpillTarget { store, prefix } = &self.options.spill;
         let process = process::id();
-        let name = format!("{prefix}-{process:x}-{:016x}-{number}.run", self.identity);
+        let name = format!("{prefix}-{process:08x}-{:016x}-{number}.run", self.identity);
         let writer = store.create(FileRole::SortRun, &name)?;
         let file = RunFile::new(self, name);
         Ok(RunWriter::new(file, writer, self.identity, number, self))
