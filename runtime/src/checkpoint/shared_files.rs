@@ -8,9 +8,9 @@
 //!
 //! The delay is for checkpoints under way: what they name again is of a checkpoint that their task
 //! knew to be complete, and every task has heard of the newer one before it sees a barrier behind
-//! the next. Owned by the JobMaster; a file is deleted here or not at all (trap tK16). Files of a
-//! checkpoint of another job, or of an earlier run that the job has not taken over, are never named
-//! here and so stay.
+//! the next. Owned by the JobMaster; a file is deleted here or not at all (trap tK16). What a
+//! checkpoint names that the job has not taken over stays: one newer than that from which it was
+//! restored shares tables with those before.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,6 +22,8 @@ use super::Manifest;
 #[derive(Debug, Default)]
 pub struct SharedFiles {
     named_by: BTreeMap<CheckpointId, BTreeSet<String>>,
+    /// Named by checkpoints of the same store that this run has not taken over.
+    others: BTreeSet<String>,
     doomed: Vec<Doomed>,
 }
 
@@ -34,19 +36,18 @@ struct Doomed {
 }
 
 impl SharedFiles {
-    /// Those of the checkpoints that a job takes over.
+    /// Those of the checkpoints that a job takes over. Files that `others` name are never released.
     #[must_use]
-    pub fn of(manifests: &[Manifest]) -> Self {
-        let mut shared = Self::default();
-        manifests.iter().for_each(|manifest| shared.keep(manifest));
+    pub fn of(claimed: &[Manifest], others: &[Manifest]) -> Self {
+        let others = others.iter().flat_map(names_of).collect();
+        let mut shared = Self { others, ..Self::default() };
+        claimed.iter().for_each(|manifest| shared.keep(manifest));
         shared
     }
 
     /// A checkpoint is complete and will be retained.
     pub fn keep(&mut self, manifest: &Manifest) {
-        let handles = manifest.operators.iter().filter_map(|entry| entry.state.keyed.as_ref());
-        let names = handles.flat_map(|handle| handle.shared_files().map(|file| file.name.clone()));
-        self.named_by.insert(manifest.id, names.collect());
+        self.named_by.insert(manifest.id, names_of(manifest).collect());
     }
 
     /// A checkpoint is retained no more. What no other one names is due once the checkpoint `next`,
@@ -68,16 +69,21 @@ impl SharedFiles {
         self.take_due(CheckpointId(u64::MAX))
     }
 
-    /// Every file that a retained checkpoint names, or one under way might.
+    /// Every file that a checkpoint names, or one under way might.
     #[must_use]
     pub fn in_use(&self) -> BTreeSet<String> {
         let doomed = self.doomed.iter().flat_map(|doomed| &doomed.names);
-        self.named_by.values().flatten().chain(doomed).cloned().collect()
+        self.named_by.values().flatten().chain(doomed).chain(&self.others).cloned().collect()
     }
 
     fn is_named(&self, name: &str) -> bool {
-        self.named_by.values().any(|names| names.contains(name))
+        self.others.contains(name) || self.named_by.values().any(|names| names.contains(name))
     }
+}
+
+fn names_of(manifest: &Manifest) -> impl Iterator<Item = String> {
+    let handles = manifest.operators.iter().filter_map(|entry| entry.state.keyed.as_ref());
+    handles.flat_map(|handle| handle.shared_files().map(|file| file.name.clone()))
 }
 
 #[cfg(test)]
@@ -145,5 +151,20 @@ mod tests {
         assert_eq!(names(shared.take_due(CheckpointId(4))), ["y"]);
         assert_eq!(names(shared.take_doomed()), [""; 0]);
         assert_eq!(names(shared.in_use()), ["x"]);
+    }
+
+    /// A job goes on from checkpoint 2 though 3 lies there, too.
+    #[test]
+    fn what_a_checkpoint_that_is_not_taken_over_names_stays() {
+        let mut shared = SharedFiles::of(
+            &[manifest(1, &["x"]), manifest(2, &["x", "y", "z"])],
+            &[manifest(3, &["y", "w"])],
+        );
+        shared.release(CheckpointId(1), CheckpointId(4));
+        shared.release(CheckpointId(2), CheckpointId(4));
+        assert_eq!(names(shared.in_use()), ["w", "x", "y", "z"]);
+        assert_eq!(names(shared.take_due(CheckpointId(4))), ["x", "z"]);
+        assert_eq!(names(shared.take_doomed()), [""; 0]);
+        assert_eq!(names(shared.in_use()), ["w", "y"]);
     }
 }

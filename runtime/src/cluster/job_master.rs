@@ -209,7 +209,7 @@ impl JobMaster {
             durable_backlog: keeps_runs(&request.plan),
             ..settings
         };
-        let claimed = checkpoints::claimed(&request);
+        let (claimed, others) = checkpoints::claimed(&request);
         let recoverable = batch || settings.interval.is_some();
         let policy = RestartPolicy::of(&request.config, recoverable)?;
         let stored = crate::session::last_checkpoint(&*request.storage);
@@ -241,7 +241,7 @@ impl JobMaster {
             awaiting: BTreeMap::new(),
             retained: claimed.iter().map(|manifest| manifest.id).collect(),
             runs_before: None,
-            shared: SharedFiles::of(&claimed),
+            shared: SharedFiles::of(&claimed, &others),
             checkpoints: Vec::new(),
             recovered: Vec::new(),
             giving_up: None,

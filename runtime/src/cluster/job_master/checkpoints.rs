@@ -329,17 +329,20 @@ fn bytes_of(entry: &OperatorEntry) -> u64 {
 }
 
 /// Checkpoints of an earlier run that this one takes over, oldest first: those in its own directory,
-/// if it goes on from one of them. They are then discarded as its own are.
-pub(super) fn claimed(request: &JobRequest) -> Vec<Manifest> {
+/// if it goes on from one of them. They are then discarded as its own are. The second list is of the
+/// others there, which are nobody's to discard.
+pub(super) fn claimed(request: &JobRequest) -> (Vec<Manifest>, Vec<Manifest>) {
     let store = request.storage.store();
     let root = |store: &dyn SpillStore| store.local_path("")?.canonicalize().ok();
     match &request.restore {
         Some(point) if root(&*point.store).is_some() && root(&*point.store) == root(&*store) => {
-            let (newest, mut stored) = (point.manifest.id, stored_manifests(&*store));
-            stored.retain(|manifest| manifest.id <= newest);
-            let is_one = stored.iter().any(|manifest| manifest.id == newest);
-            if is_one { stored } else { Vec::new() }
+            let (newest, stored) = (point.manifest.id, stored_manifests(&*store));
+            if stored.iter().any(|manifest| manifest.id == newest) {
+                stored.into_iter().partition(|manifest| manifest.id <= newest)
+            } else {
+                (Vec::new(), stored)
+            }
         }
-        _ => Vec::new(),
+        _ => (Vec::new(), Vec::new()),
     }
 }
