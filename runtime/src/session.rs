@@ -32,7 +32,7 @@ use crate::executor::{Executor, Running};
 use crate::factory::ExecutionPlan;
 use crate::report::{JobReport, peak_memory};
 use crate::stores::StateStores;
-use crate::temporary::session_directory;
+use crate::temporary::{SessionDirectory, session_directory};
 use attempts::{Attempts, Ended};
 use job_run::JobRun;
 use jobs::{Jobs, Registered};
@@ -57,7 +57,7 @@ pub struct SessionOptions {
 
 /// Workers and kept results, shared by jobs.
 pub struct Session {
-    directory: tempfile::TempDir,
+    directory: SessionDirectory,
     workers: Arc<Workers>,
     data_sets: Arc<DataSets>,
     jobs: Arc<Jobs>,

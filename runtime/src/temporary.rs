@@ -7,7 +7,9 @@
 //!
 //! A directory that cannot be used is passed over, with a warning; only if none is left is it an
 //! error. Left out on purpose: how a file moves from a directory that fails to another, and the sweep
-//! of what a killed process left (`sort::SpillDirectories`).
+//! of what a killed process left (`sort::SpillDirectories`, [`SessionDirectory`]).
+
+mod session_directory;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,6 +20,8 @@ use sort::{BlockCompression, NoDirectory, SorterOptions, SpillDirectories, Spill
 
 use crate::context::OperatorContext;
 use crate::error::JobError;
+
+pub(crate) use session_directory::SessionDirectory;
 
 /// The configured directories, in order; the system's if there are none.
 fn directories(config: &Configuration) -> Result<Vec<PathBuf>, ConfigError> {
@@ -35,12 +39,10 @@ fn directories(config: &Configuration) -> Result<Vec<PathBuf>, ConfigError> {
 /// # Errors
 ///
 /// [`JobError::Directory`] for the first of them if none can be used.
-pub(crate) fn session_directory(config: &Configuration) -> Result<tempfile::TempDir, JobError> {
+pub(crate) fn session_directory(config: &Configuration) -> Result<SessionDirectory, JobError> {
     let mut failed = None;
     for parent in directories(config)? {
-        let made = std::fs::create_dir_all(&parent)
-            .and_then(|()| tempfile::Builder::new().prefix("slackwater-").tempdir_in(&parent));
-        match made {
+        match SessionDirectory::create_in(&parent) {
             Ok(directory) => return Ok(directory),
             Err(source) => {
                 tracing::warn!(directory = %parent.display(), %source, "cannot be used");
