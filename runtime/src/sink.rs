@@ -43,6 +43,10 @@ pub struct SinkContext {
 }
 
 /// A sink. Implemented by users and by the built-in sinks; shared by all subtasks.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no sink of `{T}`",
+    note = "use a sink of the prelude, or implement `Sink<T>`; for a closure see `for_each`"
+)]
 pub trait Sink<T>: Send + Sync + 'static {
     /// Makes the writer of one subtask. `restored` is what its kin had prepared or stored in the
     /// checkpoint that the job goes on from.

@@ -39,6 +39,10 @@ pub enum Boundedness {
 }
 
 /// A source of records. Implemented by users and by the built-in sources; shared by all subtasks.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no source",
+    note = "use a source of the prelude, or implement `Source`; for a collection see `from_collection`"
+)]
 pub trait Source: Send + Sync + 'static {
     /// What it yields.
     type Item: Send + 'static;

@@ -11,6 +11,10 @@ use crate::{StateError, TtlConfig, ValueState};
 
 /// How values become an accumulator, and the accumulator a result. Implemented by users; called on
 /// the task's thread.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not say how values are aggregated",
+    note = "implement `AggregateFunction`: an accumulator, how a value is added, and the result"
+)]
 pub trait AggregateFunction: Send + 'static {
     /// What is added.
     type In;

@@ -155,6 +155,10 @@ pub struct StoreContext {
 }
 
 /// Opens a store for each subtask and attempt. Implemented for every closure of this shape.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not open stores",
+    note = "pass a closure from `StoreContext` to a boxed `ByteStore`"
+)]
 pub trait ByteStoreFactory: Send + Sync {
     /// Opens an empty store.
     ///

@@ -45,6 +45,10 @@ pub type LogReaderOf<C> = Box<dyn LogReader<KeyOf<C>, RowOf<C>, PositionOf<C>>>;
 
 /// A table whose changes are logged. Implemented by users; shared by the readers of all subtasks,
 /// and called on the task's thread but for `chunk_bounds`, which the JobMaster's calls once a job.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no table whose changes can be captured",
+    note = "implement `CapturedTable`: chunks of rows, and a log with positions"
+)]
 pub trait CapturedTable: Send + Sync + 'static {
     /// What a row is known by; a change of it is a delete and an upsert.
     type Key: Record + Ord + Clone + Debug;

@@ -93,17 +93,28 @@ impl RestorePoint {
         if unclaimed.is_empty() || allow_unclaimed {
             return Ok(());
         }
-        let names: Vec<String> = unclaimed.iter().map(|uid| format!("`{uid}`")).collect();
+        let stored = self.manifest.operators.iter().map(|entry| entry.state.uid.as_str()).collect();
+        let new = quoted(known.difference(&stored));
         Err(JobError::Restore {
             path: self.name(),
             reason: format!(
-                "no operator has the uid{} {}, whose state would be lost (option {} allows that)",
-                if names.len() == 1 { "" } else { "s" },
-                names.join(", "),
-                option_table::ALLOW_NON_RESTORED_STATE.key
+                "no operator has the uid{} {}, whose state would be lost (option {} allows that); {}",
+                if unclaimed.len() == 1 { "" } else { "s" },
+                quoted(&unclaimed),
+                option_table::ALLOW_NON_RESTORED_STATE.key,
+                if new.is_empty() {
+                    "all uids of the program have state there".to_owned()
+                } else {
+                    format!("the program's uids without state there: {new}")
+                }
             ),
         })
     }
+}
+
+fn quoted<'a>(uids: impl IntoIterator<Item = &'a &'a str>) -> String {
+    let uids: Vec<String> = uids.into_iter().map(|uid| format!("`{uid}`")).collect();
+    uids.join(", ")
 }
 
 fn holds_state(state: &OperatorState) -> bool {

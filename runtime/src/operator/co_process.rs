@@ -35,6 +35,10 @@ pub enum TwoInputBacklog {
 
 /// A function over the records of one key of two inputs, with state and timers. One instance a
 /// subtask and attempt, made by a factory closure; called on the task's thread only.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no co-process function from `{A}` and `{B}` to `{O}` over keys of `{K}`",
+    note = "implement `KeyedCoProcessFunction<K, A, B, O>`, or pass a closure that makes one"
+)]
 pub trait KeyedCoProcessFunction<K: Key, A, B, O>: Send + 'static {
     /// Called once before the first record; the place to `bind` states.
     ///

@@ -11,6 +11,10 @@ use element::Timestamp;
 use crate::source::alignment::WatermarkAlignment;
 
 /// Makes watermarks from records. One a subtask; implemented by users and by the built-in strategies.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not make watermarks from records of `{T}`",
+    note = "use a `WatermarkStrategy` that is there, or implement `WatermarkGenerator<T>`"
+)]
 pub trait WatermarkGenerator<T>: Send {
     /// A record has come.
     fn on_record(&mut self, value: &T, timestamp: Timestamp);

@@ -197,6 +197,10 @@ where
 }
 
 /// A function over all records of a window. One instance a subtask and attempt, made by a factory.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no window function from `{I}` to `{O}` over keys of `{K}`",
+    note = "implement `ProcessWindowFunction<K, I, O>`; for a closure see `apply`"
+)]
 pub trait ProcessWindowFunction<K: Key, I, O>: Send + 'static {
     /// Called once before the first record; the place to `bind` states.
     ///

@@ -12,6 +12,10 @@ pub type Contents<T> = Vec<(T, Option<Timestamp>)>;
 
 /// Removes records before or after a window's function sees them; what is removed is gone for later
 /// firings too. Shared by the subtasks; windows with one keep all their records.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not evict records of `{T}`",
+    note = "use an evictor of the prelude, or implement `Evictor<T>`"
+)]
 pub trait Evictor<T>: Send + Sync + 'static {
     /// Removes what the function is not to see.
     fn before(&self, _contents: &mut Contents<T>, _window: Window) {}
