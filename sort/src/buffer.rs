@@ -22,7 +22,7 @@ use crate::radix::Entry;
 use crate::record::{self, Layout};
 use crate::rules::Rules;
 use crate::sorting::{Keyed, LARGE, sort_groups_beyond};
-use crate::{CancelFlag, SortError};
+use crate::{CancelFlag, SortError, SorterOptions};
 
 const ENTRY_BYTES: u64 = size_of::<Entry>() as u64;
 
@@ -73,6 +73,11 @@ pub(crate) struct Buffer {
 }
 
 impl Buffer {
+    /// An empty buffer for the memory that the options give.
+    pub(crate) fn of(options: &SorterOptions) -> Self {
+        Self::new(usize::try_from(options.page_bytes()).unwrap_or(usize::MAX), options.cut())
+    }
+
     pub(crate) fn new(page_bytes: usize, cut: Cut) -> Self {
         Self {
             pages: Vec::new(),
@@ -406,7 +411,7 @@ mod tests {
     use element::{ByteSize, MemoryBudget, MemoryStore};
 
     use super::*;
-    use crate::{SorterOptions, SpillTarget};
+    use crate::SpillTarget;
 
     #[track_caller]
     fn check(memory: u64, parts: usize, prefix: impl Fn(u64) -> u64) {

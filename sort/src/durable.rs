@@ -18,7 +18,7 @@ use element::{CodecError, FileRole, Record, Schema, SchemaError, SpillStore, Val
 
 use crate::SortError;
 use crate::run::{BlockStart, Run};
-use crate::run_reader::{RunReader, WHOLE, missing_or_failed};
+use crate::run_reader::{RunReader, missing_or_failed};
 use crate::spiller::{RunFile, Spiller};
 
 /// One sealed run: its file, and what must be found in it. Written down as a [`Record`].
@@ -250,7 +250,7 @@ pub(crate) fn verify(runs: &[Run], spiller: &mut Spiller) -> Result<u64, SortErr
     let mut records = 0;
     for run in runs.iter().filter(|run| run.file.is_kept) {
         let again = Arc::new(run_of(description_of(run), spiller));
-        let mut reader = RunReader::open(again, WHOLE, spiller)?;
+        let mut reader = RunReader::open(again, spiller)?;
         let read = read_all(&mut reader, spiller);
         let taken = reader.take_loan();
         spiller.account.give(taken);

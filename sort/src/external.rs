@@ -1,20 +1,20 @@
 //! [`ExternalSorter`]: byte-string records in, in any order.
 //!
 //! Fills the [`Buffer`]; when the memory refuses, sorts it and writes a run; at the end either hands
-//! out the sorted buffer, if nothing was spilled, or merges the runs. Single-threaded: a task has a
-//! sorter of its own, and tasks are what runs side by side.
+//! out the sorted buffer, if nothing was spilled, or merges the runs. On one thread, unless the options
+//! ask for more: then runs behind the first are written by [`Lanes`] while the next records come.
 
 use std::sync::Arc;
 
 use crate::buffer::Buffer;
 use crate::draft::{self, Drafted};
 use crate::in_memory::{Held, InMemory};
+use crate::lanes::{Lane, Lanes, write_run};
 use crate::merge::Merge;
 use crate::passes::{Pass, reduce};
 use crate::run::Run;
 use crate::spiller::Spiller;
 use crate::stream::Source;
-use crate::window::Window;
 use crate::{
     RunDescription, SortError, SortStats, SortedStream, SorterOptions, durable, ranges, record,
 };
@@ -56,6 +56,8 @@ pub struct ExternalSorter {
     spiller: Spiller,
     buffer: Buffer,
     runs: Vec<Run>,
+    /// Once there is a run, if there is more than one thread.
+    lanes: Option<Lanes>,
     /// The key that [`ExternalSorter::push_with`] is given, until it says where the record goes; all of
     /// a record that is not written in place. Nothing between two calls but capacity up to [`SCRATCH`].
     scratch: Vec<u8>,
@@ -68,12 +70,11 @@ impl ExternalSorter {
     /// A sorter without records; takes nothing from the budget before the first.
     #[must_use]
     pub fn new(options: SorterOptions) -> Self {
-        let page_bytes = usize::try_from(options.page_bytes()).unwrap_or(usize::MAX);
-        let cut = options.cut();
         Self {
+            buffer: Buffer::of(&options),
             spiller: Spiller::new(options),
-            buffer: Buffer::new(page_bytes, cut),
             runs: Vec::new(),
+            lanes: None,
             scratch: Vec::new(),
             is_short: true,
             has_failed: false,
@@ -177,6 +178,7 @@ impl ExternalSorter {
             return Err(SortError::NotDurable);
         }
         self.spill()?;
+        self.wait()?;
         Ok(durable::describe(&mut self.runs))
     }
 
@@ -189,7 +191,7 @@ impl ExternalSorter {
         durable::verify(&self.runs, &mut self.spiller)
     }
 
-    /// The counts so far.
+    /// The counts so far; runs that other threads are still writing are not in them.
     #[must_use]
     pub fn stats(&self) -> SortStats {
         self.spiller.stats()
@@ -220,7 +222,8 @@ impl ExternalSorter {
     /// Out: at most `ways` streams, one behind the other in the order; no key is in two of them.
     /// They are of about equal size where prefixes are many. Together they open no more files than
     /// the fan-in, so many runs make fewer parts. A stream's counts are the sort's and its own
-    /// merge's.
+    /// merge's. Each knows how many records it has ([`SortedStream::records`]). Reads one block a run
+    /// and part, to find where the part begins.
     ///
     /// # Errors
     ///
@@ -242,7 +245,11 @@ impl ExternalSorter {
             return Ok(true);
         }
         self.spill()?;
+        self.wait()?;
         self.buffer.release(&mut self.spiller.account);
+        if let Some(lanes) = self.lanes.take() {
+            lanes.end(&mut self.spiller);
+        }
         let runs = std::mem::take(&mut self.runs);
         self.runs = reduce(runs, &mut self.spiller, &mut Pass)?;
         self.spiller.stats.passes += 1;
@@ -285,49 +292,60 @@ impl ExternalSorter {
         pushed
     }
 
-    /// Writes the buffer as a run, if it holds records. A failed spill drops everything.
+    /// Writes the buffer as a run, or has it written, if it holds records. A failed spill drops
+    /// everything.
     fn spill(&mut self) -> Result<(), SortError> {
         if self.buffer.is_empty() {
             return Ok(());
         }
-        match self.write_run() {
-            Ok(run) => {
-                self.runs.push(run);
-                self.buffer.clear(&mut self.spiller.account);
-                Ok(())
+        if let Some(lanes) = &mut self.lanes {
+            let written = lanes.exchange(&mut self.buffer, &mut self.spiller);
+            let run = written.map_err(|error| self.fail(error))?;
+            self.runs.extend(run);
+            return Ok(());
+        }
+        let written = write_run(&mut self.buffer, &mut self.spiller);
+        let run = written.map_err(|error| self.fail(error))?;
+        self.runs.push(run);
+        self.buffer.clear(&mut self.spiller.account);
+        self.open_lanes();
+        Ok(())
+    }
+
+    /// Cuts the memory into lanes, if there is more than one thread. The first run is not written by
+    /// one, so that what fits into the whole memory is never written.
+    fn open_lanes(&mut self) {
+        if self.spiller.options.threads < 2 {
+            return;
+        }
+        self.buffer.release(&mut self.spiller.account);
+        self.spiller.account.trim();
+        match Lanes::new(&self.spiller) {
+            Some((lanes, Lane { buffer, spiller })) => {
+                self.lanes = Some(lanes);
+                (self.buffer, self.spiller) = (buffer, spiller);
             }
-            Err(error) => {
-                self.has_failed = true;
-                self.runs.clear();
-                self.buffer.release(&mut self.spiller.account);
-                // What the run's writer had is not in use either.
-                self.spiller.account.end();
-                Err(error)
-            }
+            None => self.spiller.options.threads = 1,
         }
     }
 
-    fn write_run(&mut self) -> Result<Run, SortError> {
-        self.buffer.seal();
-        let mut writer = self.spiller.create_run()?;
-        let mut window = Window::new();
-        let mut entries = Vec::new();
-        for part in 0..self.buffer.parts() {
-            let rules = self.spiller.rules;
-            let cancel = self.spiller.cancel();
-            let deep = self.buffer.sort_part(part, &mut entries, &rules, cancel)?;
-            self.spiller.stats.deep_comparisons += deep;
-            let mut next = 0;
-            while next < entries.len() {
-                next = window.fill(&self.buffer, &entries, next, entries.len(), &rules);
-                while let Some(at) = window.step() {
-                    let bytes = self.buffer.bytes_at(at);
-                    let end = record::parse(bytes).unwrap_or_default().end;
-                    writer.append(bytes.get(..end).unwrap_or_default(), &mut self.spiller)?;
-                }
-            }
-        }
-        self.spiller.stats.deep_comparisons += window.deep;
-        self.spiller.seal_spilled(writer)
+    /// Waits for the runs that are being written.
+    fn wait(&mut self) -> Result<(), SortError> {
+        let Some(lanes) = &mut self.lanes else { return Ok(()) };
+        let runs = lanes.wait(&mut self.spiller).map_err(|error| self.fail(error))?;
+        self.runs.extend(runs);
+        Ok(())
+    }
+
+    /// Drops everything.
+    #[cold]
+    fn fail(&mut self, error: SortError) -> SortError {
+        self.has_failed = true;
+        self.lanes = None;
+        self.runs.clear();
+        self.buffer.release(&mut self.spiller.account);
+        // What a run's writer had is not in use either.
+        self.spiller.account.end();
+        error
     }
 }

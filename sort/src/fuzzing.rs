@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use element::{ByteSize, MemoryBudget, MemoryStore};
 
-use crate::run_reader::{RunReader, WHOLE};
+use crate::run_reader::RunReader;
 use crate::spiller::Spiller;
 use crate::{BlockCompression, ExternalSorter, SortError, SorterOptions, SpillTarget};
 
@@ -40,7 +40,7 @@ pub fn read_garbage_records(bytes: &[u8]) -> u64 {
             writer.append(chunk, &mut spiller)?;
         }
         let run = spiller.seal_run(writer)?;
-        let mut reader = RunReader::open(Arc::new(run), WHOLE, &mut spiller)?;
+        let mut reader = RunReader::open(Arc::new(run), &mut spiller)?;
         while reader.advance()? {
             read += 1 + (reader.key().len() + reader.payload().len()) as u64 / u64::MAX;
         }

@@ -56,6 +56,12 @@ impl InMemory {
         Self { entries, left, ..Self::parts(held, 0..0) }
     }
 
+    /// How many records there are, before the first is taken.
+    pub(crate) fn records(&self) -> u64 {
+        let parts: usize = self.parts.clone().map(|part| self.held.buffer.len(part)).sum();
+        (parts + self.left.len()) as u64
+    }
+
     /// Goes to the next record; false at the end.
     #[inline]
     pub(crate) fn advance(

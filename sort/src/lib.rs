@@ -8,6 +8,7 @@
 //!      |               v when the memory refuses         |
 //!      |          spiller, run (record, block) --> run_reader, merge (passes before)
 //!      |
+//! lanes                runs written by threads while the next buffer fills
 //! ranges               one sort cut into parts that threads drain side by side
 //! directories          where runs may lie: several, with fail-over, limit and sweep
 //! durable              runs that outlive their sorter, and the sorter that goes on with them
@@ -47,7 +48,8 @@
 //! Where records compare by a value, [`TypedSorter`] writes keys and records down itself; where equal
 //! keys fold into one, [`CombiningSorter`] sorts only what is left of them. Descending order, ties by
 //! arrival, a prefix of your own and block compression are in [`SorterOptions`]; another thread stops a
-//! sort by a [`CancelFlag`]; [`ExternalSorter::finish_ranges`] gives parts for several threads. What a
+//! sort by a [`CancelFlag`]; [`SorterOptions::with_threads`] writes runs by threads and
+//! [`ExternalSorter::finish_ranges`] gives parts for several to merge. What a
 //! sort has cost is in its [`SortStats`], at any time:
 //!
 //! ```text
@@ -59,8 +61,8 @@
 //! ```
 //!
 //! Stands alone: any byte-string keys, a timestamp and a payload each. Left out on purpose: hashing
-//! and key groups (the runtime gives the hash as the prefix of a key), where descriptions of durable runs
-//! rest, and threads.
+//! and key groups (the runtime gives the hash as the prefix of a key), and where descriptions of durable
+//! runs rest.
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
@@ -78,6 +80,7 @@ mod external;
 mod fuzzing;
 mod grouped;
 mod in_memory;
+mod lanes;
 mod merge;
 mod options;
 mod passes;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use crate::SortError;
 use crate::run::Run;
-use crate::run_reader::{PrefixRange, RunReader, WHOLE};
+use crate::run_reader::RunReader;
 use crate::spiller::Spiller;
 
 /// What decides between the current records of two runs, without a look at them: keys of up to
@@ -51,18 +51,22 @@ pub(crate) struct Merge {
 impl Merge {
     /// Opens all of `runs`, in order of arrival; their files go as they are read.
     pub(crate) fn open(runs: Vec<Run>, spiller: &mut Spiller) -> Result<Self, SortError> {
-        Self::open_range(runs.into_iter().map(Arc::new).collect(), WHOLE, spiller)
+        Self::open_from(runs.into_iter().map(Arc::new).collect(), None, spiller)
     }
 
-    /// Opens a part of all of `runs`, in order of arrival; the last reader of a file takes it along.
-    pub(crate) fn open_range(
+    /// Opens all of `runs` where prefixes are not below `from`, in order of arrival; the last reader of
+    /// a file takes it along.
+    pub(crate) fn open_from(
         runs: Vec<Arc<Run>>,
-        range: PrefixRange,
+        from: Option<u64>,
         spiller: &mut Spiller,
     ) -> Result<Self, SortError> {
         let mut readers = Vec::with_capacity(runs.len());
         for run in runs {
-            readers.push(RunReader::open(run, range, spiller)?);
+            readers.push(match from {
+                None => RunReader::open(run, spiller)?,
+                Some(from) => RunReader::open_from(run, from, spiller)?,
+            });
         }
         Ok(Self {
             heads: vec![ENDED; readers.len()],
@@ -73,6 +77,18 @@ impl Merge {
             is_started: false,
             deep_comparisons: 0,
         })
+    }
+
+    /// Ends where `next`, a merge of the same runs from further on, begins; neither has begun.
+    pub(crate) fn end_before(&mut self, next: &Self) {
+        for (reader, next) in self.readers.iter_mut().zip(&next.readers) {
+            reader.end_before(next);
+        }
+    }
+
+    /// Records that are read, if the merge has not begun.
+    pub(crate) fn records(&self) -> u64 {
+        self.readers.iter().map(RunReader::left).sum()
     }
 
     /// Goes to the next record; `None` at the end.

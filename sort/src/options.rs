@@ -123,6 +123,8 @@ pub struct SorterOptions {
     pub ties: Ties,
     /// The prefix of a key; the first eight bytes, big-endian, by default.
     pub prefix: Option<KeyPrefix>,
+    /// Threads that sort and write, 1 by default: then the caller's thread does all of it.
+    pub threads: usize,
     /// Whether runs written from memory are made durable, so that they can be sealed and resumed.
     pub durable_runs: bool,
     /// Stops the sorter from outside.
@@ -138,13 +140,14 @@ impl fmt::Debug for SorterOptions {
             .field("compression", &self.compression)
             .field("order", &self.order)
             .field("ties", &self.ties)
+            .field("threads", &self.threads)
             .field("durable_runs", &self.durable_runs)
             .finish_non_exhaustive()
     }
 }
 
 impl SorterOptions {
-    /// Ascending, by timestamp then arrival, fan-in 128, not compressed, all of `budget`.
+    /// Ascending, by timestamp then arrival, fan-in 128, not compressed, all of `budget`, one thread.
     #[must_use]
     pub fn new(budget: Arc<MemoryBudget>, spill: SpillTarget) -> Self {
         Self {
@@ -156,6 +159,7 @@ impl SorterOptions {
             order: Order::Ascending,
             ties: Ties::Timestamp,
             prefix: None,
+            threads: 1,
             durable_runs: false,
             cancel: None,
         }
@@ -200,6 +204,19 @@ impl SorterOptions {
     #[must_use]
     pub fn with_prefix(mut self, prefix: KeyPrefix) -> Self {
         self.prefix = Some(prefix);
+        self
+    }
+
+    /// Writes runs by `threads` threads of an [`ExternalSorter`](crate::ExternalSorter), while its
+    /// caller's goes on pushing; 0 and 1 count as the caller's alone.
+    ///
+    /// The first run is written by the caller: what fits into the memory is never written. From then on
+    /// every thread has a share of the memory, and so has the caller; runs are as much shorter. The
+    /// threads end with the input, or with the sorter. To merge by several, use
+    /// [`ExternalSorter::finish_ranges`](crate::ExternalSorter::finish_ranges).
+    #[must_use]
+    pub fn with_threads(mut self, threads: usize) -> Self {
+        self.threads = threads.max(1);
         self
     }
 

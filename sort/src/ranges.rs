@@ -4,7 +4,6 @@
 //! position, from runs by the prefixes in their indexes, which lie evenly in the data. Where the
 //! prefix begins with a hash, parts are of equal size whatever the values are.
 
-use std::ops::Bound;
 use std::sync::Arc;
 
 use crate::account::Account;
@@ -13,7 +12,6 @@ use crate::in_memory::{Held, InMemory};
 use crate::merge::Merge;
 use crate::radix::Entry;
 use crate::run::Run;
-use crate::run_reader::PrefixRange;
 use crate::spiller::Spiller;
 use crate::stream::Source;
 use crate::{SortError, SortedStream};
@@ -107,18 +105,18 @@ pub(crate) fn of_runs(
     let bounds = bounds_of(&runs, ways);
     let ways = bounds.len() + 1;
     spiller.account.trim();
-    let mut streams = Vec::with_capacity(ways);
+    let mut merges: Vec<(Spiller, Merge)> = Vec::with_capacity(ways);
     for way in 0..ways {
-        let from = way.checked_sub(1).and_then(|way| bounds.get(way));
-        let range: PrefixRange = (
-            from.map_or(Bound::Unbounded, |prefix| Bound::Included(*prefix)),
-            bounds.get(way).map_or(Bound::Unbounded, |prefix| Bound::Excluded(*prefix)),
-        );
+        let from = way.checked_sub(1).and_then(|way| bounds.get(way)).copied();
         let mut share = spiller.share(ways);
-        let merge = Merge::open_range(runs.clone(), range, &mut share)?;
-        streams.push(SortedStream::new(share, Source::Runs(merge)));
+        let merge = Merge::open_from(runs.clone(), from, &mut share)?;
+        if let Some((_, before)) = merges.last_mut() {
+            before.end_before(&merge);
+        }
+        merges.push((share, merge));
     }
-    Ok(streams)
+    let stream = |(share, merge)| SortedStream::new(share, Source::Runs(merge));
+    Ok(merges.into_iter().map(stream).collect())
 }
 
 /// Prefixes that cut the runs into parts of about equal size: quantiles of the indexes.

@@ -3,8 +3,10 @@
 //! Reads a block at a time by position, its successor's head with it, so a block costs one read.
 //! Everything that a head says is checked against what the writer counted before memory is taken for
 //! it; every block against its checksum. At its end, or dropped, it deletes the file.
+//!
+//! A reader of a part of a run begins at a record and ends before another, both known by their places
+//! ([`RunReader::open_from`], [`RunReader::end_before`]): a step costs the same as in a whole run.
 
-use std::ops::Bound;
 use std::sync::Arc;
 
 use element::{FileRole, StoreError, StoreReader};
@@ -16,20 +18,12 @@ use crate::rules::Rules;
 use crate::run::{BlockStart, Run};
 use crate::spiller::{OpenFile, Spiller};
 
-/// A part of the order: from a prefix, up to and without another.
-pub(crate) type PrefixRange = (Bound<u64>, Bound<u64>);
-
-/// All of the order.
-pub(crate) const WHOLE: PrefixRange = (Bound::Unbounded, Bound::Unbounded);
-
 /// Reads a run, or a part of it. Starts before the first record.
 #[derive(Debug)]
 pub(crate) struct RunReader {
     // Before the run, so that the file is closed when it is deleted.
     open: Option<(Box<dyn StoreReader>, OpenFile)>,
     run: Option<Arc<Run>>,
-    /// The part of the run that is read.
-    range: PrefixRange,
     name: String,
     rules: Rules,
     offset: u64,
@@ -37,21 +31,39 @@ pub(crate) struct RunReader {
     next_head: [u8; HEAD],
     stored: Vec<u8>,
     raw: Vec<u8>,
-    /// Where the current record begins in `raw`.
+    /// Where the current record begins in `raw`; the next one, while `layout` is empty.
     at: usize,
     layout: Layout,
-    left_in_block: u32,
+    /// Records of the current block that are still to come; never more than `left`.
+    left_in_block: u64,
+    /// Records that are still to come.
     left: u64,
+    /// Records of the run in the blocks that are not read yet.
+    left_in_run: u64,
     /// What is in use in the account.
     taken: u64,
 }
 
 impl RunReader {
-    pub(crate) fn open(
+    /// Reads all of a run.
+    pub(crate) fn open(run: Arc<Run>, spiller: &mut Spiller) -> Result<Self, SortError> {
+        Self::open_at(run, FIRST, spiller)
+    }
+
+    /// Reads a run from the first record on whose prefix is not below `from`. Reads the block in which
+    /// that is.
+    pub(crate) fn open_from(
         run: Arc<Run>,
-        range: PrefixRange,
+        from: u64,
         spiller: &mut Spiller,
     ) -> Result<Self, SortError> {
+        let start = start_of(&run, from);
+        let mut opened = Self::open_at(run, start, spiller)?;
+        opened.skip_below(from)?;
+        Ok(opened)
+    }
+
+    fn open_at(run: Arc<Run>, start: BlockStart, spiller: &mut Spiller) -> Result<Self, SortError> {
         let name = run.file.name.clone();
         let store = &run.file.target.store;
         let reader = store
@@ -63,12 +75,10 @@ impl RunReader {
         if !spiller.account.take_reserved(taken) {
             spiller.account.take_beyond(taken);
         }
-        let start = start_of(&run, range);
         let left = run.records - start.records;
         let mut opened = Self {
             open: Some((reader, open)),
             run: Some(run),
-            range,
             name,
             rules: spiller.rules,
             offset: start.offset,
@@ -80,38 +90,27 @@ impl RunReader {
             layout: Layout::default(),
             left_in_block: 0,
             left,
+            left_in_run: left,
             taken,
         };
         opened.read_first_head()?;
         Ok(opened)
     }
 
+    /// Records that are still to come.
+    pub(crate) fn left(&self) -> u64 {
+        self.left
+    }
+
+    /// Ends this part of the run where `next`, a reader of the same run that has not begun, begins.
+    pub(crate) fn end_before(&mut self, next: &Self) {
+        self.left = self.left.saturating_sub(next.left);
+        self.left_in_block = self.left_in_block.min(self.left);
+    }
+
     /// Goes to the next record; false at the end, when the file is gone unless others read it.
     #[inline]
     pub(crate) fn advance(&mut self) -> Result<bool, SortError> {
-        if self.range == WHOLE { self.step() } else { self.step_in_range() }
-    }
-
-    #[cold]
-    fn step_in_range(&mut self) -> Result<bool, SortError> {
-        while self.step()? {
-            let prefix = self.prefix();
-            match self.range {
-                (Bound::Included(from), _) if prefix < from => {}
-                (_, Bound::Excluded(until)) if prefix >= until => {
-                    self.close();
-                    self.left_in_block = 0;
-                    self.left = 0;
-                    return Ok(false);
-                }
-                _ => return Ok(true),
-            }
-        }
-        Ok(false)
-    }
-
-    #[inline]
-    fn step(&mut self) -> Result<bool, SortError> {
         if self.left_in_block == 0 {
             if self.left == 0 {
                 self.close();
@@ -121,14 +120,36 @@ impl RunReader {
         } else {
             self.at += self.layout.end;
         }
-        let bytes = self.raw.get(self.at..).unwrap_or_default();
-        match record::parse(bytes) {
-            Some(layout) => self.layout = layout,
-            None => return Err(self.damaged("a record does not end within its block")),
-        }
+        self.layout = self.layout_at(self.at)?;
         self.left_in_block -= 1;
         self.left -= 1;
         Ok(true)
+    }
+
+    #[inline]
+    fn layout_at(&self, at: usize) -> Result<Layout, SortError> {
+        match record::parse(self.raw.get(at..).unwrap_or_default()) {
+            Some(layout) => Ok(layout),
+            None => Err(self.damaged("a record does not end within its block")),
+        }
+    }
+
+    /// Goes to just before the first record whose prefix is not below `from`.
+    fn skip_below(&mut self, from: u64) -> Result<(), SortError> {
+        while self.left > 0 {
+            if self.left_in_block == 0 {
+                self.read_block()?;
+            }
+            let layout = self.layout_at(self.at)?;
+            let key = self.raw.get(self.at + layout.key_at..self.at + layout.payload_at);
+            if self.rules.prefix(key.unwrap_or_default()) >= from {
+                break;
+            }
+            self.at += layout.end;
+            self.left_in_block -= 1;
+            self.left -= 1;
+        }
+        Ok(())
     }
 
     /// The current record's bytes, as in a page.
@@ -152,11 +173,6 @@ impl RunReader {
     #[inline]
     pub(crate) fn timestamp(&self) -> i64 {
         self.layout.timestamp
-    }
-
-    #[inline]
-    pub(crate) fn prefix(&self) -> u64 {
-        self.rules.prefix(self.key())
     }
 
     #[inline]
@@ -202,7 +218,7 @@ impl RunReader {
         let head = Head::parse(&self.next_head);
         if u64::from(head.raw) > run.largest_block
             || u64::from(head.stored) > run.largest_block
-            || u64::from(head.records) > self.left
+            || u64::from(head.records) > self.left_in_run
             || head.records == 0
         {
             return Err(self.damaged("the block is longer than what was written"));
@@ -227,8 +243,9 @@ impl RunReader {
         }
         self.offset += wanted as u64;
         self.next_block += 1;
-        self.left_in_block = head.records;
-        self.at = 0;
+        self.left_in_run -= u64::from(head.records);
+        self.left_in_block = u64::from(head.records).min(self.left);
+        (self.at, self.layout) = (0, Layout::default());
         Ok(())
     }
 
@@ -237,12 +254,13 @@ impl RunReader {
     }
 }
 
-/// The last block known to begin before the range, for the range may begin within it.
-fn start_of(run: &Run, range: PrefixRange) -> BlockStart {
-    let first = BlockStart { prefix: 0, offset: 0, block: 0, records: 0 };
-    let (Bound::Included(from), _) = range else { return first };
+/// Where a run begins.
+const FIRST: BlockStart = BlockStart { prefix: 0, offset: 0, block: 0, records: 0 };
+
+/// The last block known to begin before the part of the order, for the part may begin within it.
+fn start_of(run: &Run, from: u64) -> BlockStart {
     let before = run.index.partition_point(|start| start.prefix < from);
-    before.checked_sub(1).and_then(|index| run.index.get(index)).copied().unwrap_or(first)
+    before.checked_sub(1).and_then(|index| run.index.get(index)).copied().unwrap_or(FIRST)
 }
 
 pub(crate) fn missing_or_failed(name: &str, block: u64, error: StoreError) -> SortError {

@@ -89,6 +89,8 @@ pub(crate) struct Spiller {
     /// Drawn at the start: part of names and of every block's checksum.
     identity: u64,
     next_run: u64,
+    /// Raised when the sorter does not need what this one writes any more.
+    stop: Option<CancelFlag>,
 }
 
 impl Spiller {
@@ -104,6 +106,7 @@ impl Spiller {
             files: Arc::default(),
             identity: draw_identity(),
             next_run: 0,
+            stop: None,
             options,
         }
     }
@@ -114,6 +117,9 @@ impl Spiller {
     pub(crate) fn check_cancel(&self) -> Result<(), SortError> {
         match &self.options.cancel {
             Some(flag) if flag.is_cancelled() => Err(SortError::Cancelled),
+            _ if self.stop.as_ref().is_some_and(CancelFlag::is_cancelled) => {
+                Err(SortError::Cancelled)
+            }
             _ => Ok(()),
         }
     }
@@ -163,8 +169,34 @@ impl Spiller {
             files: Arc::clone(&self.files),
             identity: self.identity,
             next_run: self.next_run,
+            stop: None,
             options,
         }
+    }
+
+    /// A spiller for one of `ways` buffers that are written side by side: the same files, a share of
+    /// the memory, counts of its own.
+    pub(crate) fn lane(&self, ways: usize, stop: CancelFlag) -> Self {
+        let mut lane = self.share(ways);
+        lane.stats = SortStats::default();
+        lane.set_memory(lane.options.memory);
+        lane.stop = Some(stop);
+        lane
+    }
+
+    /// Takes the counts and the numbers of runs over from one that is about to write a run.
+    pub(crate) fn go_on_from(&mut self, before: &mut Self) {
+        let written = std::mem::replace(&mut self.stats, std::mem::take(&mut before.stats));
+        self.stats.absorb(&written);
+        self.next_run = before.next_run + 1;
+    }
+
+    /// Gives back what is borrowed; from here on it is on its own, and may borrow up to `memory`.
+    pub(crate) fn set_memory(&mut self, memory: u64) {
+        self.stop = None;
+        self.options.memory = memory;
+        let reserve = self.options.with_packed(self.options.block_bytes());
+        self.account = Account::new(&self.options.budget, self.options.memory(), reserve);
     }
 
     /// The counts, with those that are kept elsewhere.

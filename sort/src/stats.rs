@@ -24,3 +24,13 @@ pub struct SortStats {
     /// Records that a combiner folded into another before they were sorted or while merging.
     pub combined: u64,
 }
+
+impl SortStats {
+    /// Adds what another thread has counted while it wrote a run.
+    pub(crate) fn absorb(&mut self, written: &Self) {
+        self.spilled_raw += written.spilled_raw;
+        self.spilled_written += written.spilled_written;
+        self.runs += written.runs;
+        self.deep_comparisons += written.deep_comparisons;
+    }
+}

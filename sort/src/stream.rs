@@ -31,6 +31,15 @@ pub(crate) enum Source {
 }
 
 impl Source {
+    /// How many records there are, before the first is taken.
+    fn records(&self) -> u64 {
+        match self {
+            Self::Memory(memory) => memory.records(),
+            Self::Runs(merge) => merge.records(),
+            Self::Ended => 0,
+        }
+    }
+
     fn deep_comparisons(&self) -> u64 {
         match self {
             Self::Memory(memory) => memory.deep_comparisons(),
@@ -49,13 +58,24 @@ pub struct SortedStream {
     spiller: Spiller,
     /// Records until the cancel flag is looked at.
     until_check: u32,
+    records: u64,
 }
 
 const CHECK_EVERY: u32 = 1_024;
 
 impl SortedStream {
     pub(crate) fn new(spiller: Spiller, source: Source) -> Self {
-        Self { source, spiller, until_check: 0 }
+        let records = source.records();
+        Self { source, spiller, until_check: 0, records }
+    }
+
+    /// How many records this stream has in all, those that it has given among them.
+    ///
+    /// Of several parts of one order ([`ExternalSorter::finish_ranges`](crate::ExternalSorter::finish_ranges)),
+    /// it says where each begins.
+    #[must_use]
+    pub fn records(&self) -> u64 {
+        self.records
     }
 
     /// The next record, or `None` at the end, when memory and files have been given back.
