@@ -1,12 +1,13 @@
 //! [`Merge`]: several runs read as one, by a tree of losers.
 //!
-//! Each inner node holds the run that lost there; the winner is outside. A step replays the
-//! winner's path: log2(runs) comparisons, nearly all of them between [`Head`]s that lie side by side,
-//! and none at all where the next record of the winner's run equals its last. Equal records come from
-//! the earlier run first, which is the order of arrival as long as neighbours are merged with
-//! neighbours. Source: Knuth, TAOCP vol. 3, 5.4.1.
+//! Each inner node holds the run that lost there and its prefix; the winner is outside. A step replays
+//! the winner's path: log2(runs) comparisons, nearly all of them of two prefixes, and none at all where
+//! the next record of the winner's run equals its last. Who wins cannot be foreseen, so the winner is
+//! selected, not branched to. Equal records come from the earlier run first, which is the order of
+//! arrival as long as neighbours are merged with neighbours. Source: Knuth, TAOCP vol. 3, 5.4.1.
 
 use std::cmp::Ordering;
+use std::hint::select_unpredictable;
 use std::sync::Arc;
 
 use crate::SortError;
@@ -33,6 +34,14 @@ const ENDED: Head = Head { prefix: u64::MAX, second: 0, length: LONG, timestamp:
 /// Stands for every length beyond [`Rules::whole_key`](crate::rules::Rules::whole_key).
 const LONG: u32 = u32::MAX;
 
+/// A run on its way through the tree.
+#[derive(Clone, Copy, Debug, Default)]
+struct Player {
+    /// That of its head.
+    prefix: u64,
+    reader: usize,
+}
+
 /// Runs merged into one sequence. Starts before the first record.
 #[derive(Debug)]
 pub(crate) struct Merge {
@@ -42,7 +51,7 @@ pub(crate) struct Merge {
     alive: Vec<bool>,
     /// Inner nodes 1..n: the loser there. Node `i` has the children `2i` and `2i + 1`; the leaf of
     /// reader `r` is node `n + r`.
-    losers: Vec<u32>,
+    losers: Vec<Player>,
     winner: usize,
     is_started: bool,
     pub(crate) deep_comparisons: u64,
@@ -71,7 +80,7 @@ impl Merge {
         Ok(Self {
             heads: vec![ENDED; readers.len()],
             alive: vec![false; readers.len()],
-            losers: vec![0; readers.len()],
+            losers: vec![Player::default(); readers.len()],
             readers,
             winner: 0,
             is_started: false,
@@ -152,7 +161,7 @@ impl Merge {
             let (a, b) = (winners[2 * node], winners[2 * node + 1]);
             let (winner, loser) = if self.goes_before(a, b) { (a, b) } else { (b, a) };
             winners[node] = winner;
-            self.losers[node] = loser as u32;
+            self.losers[node] = self.player(loser);
         }
         self.winner = if count > 1 { winners[1] } else { 0 };
         Ok(())
@@ -161,20 +170,31 @@ impl Merge {
     /// Plays the matches on the path of the last winner.
     #[inline]
     fn replay(&mut self) {
-        let mut winner = self.winner;
-        let mut node = (self.readers.len() + winner) / 2;
+        let mut winner = self.player(self.winner);
+        let mut node = (self.readers.len() + self.winner) / 2;
         while node > 0 {
-            let loser = self.losers[node] as usize;
-            if self.goes_before(loser, winner) {
-                self.losers[node] = winner as u32;
-                winner = loser;
-            }
+            let loser = self.losers[node];
+            let is_before = if loser.prefix == winner.prefix {
+                self.goes_before_deep(loser.reader, winner.reader)
+            } else {
+                loser.prefix < winner.prefix
+            };
+            let prefix = select_unpredictable(is_before, loser.prefix, winner.prefix);
+            let reader = select_unpredictable(is_before, loser.reader, winner.reader);
+            let lost = &mut self.losers[node];
+            lost.prefix = select_unpredictable(is_before, winner.prefix, loser.prefix);
+            lost.reader = select_unpredictable(is_before, winner.reader, loser.reader);
+            winner = Player { prefix, reader };
             node /= 2;
         }
-        self.winner = winner;
+        self.winner = winner.reader;
     }
 
     #[inline]
+    fn player(&self, reader: usize) -> Player {
+        Player { prefix: self.heads[reader].prefix, reader }
+    }
+
     fn goes_before(&mut self, a: usize, b: usize) -> bool {
         let (prefix_a, prefix_b) = (self.heads[a].prefix, self.heads[b].prefix);
         if prefix_a == prefix_b { self.goes_before_deep(a, b) } else { prefix_a < prefix_b }
