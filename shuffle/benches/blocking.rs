@@ -1,7 +1,7 @@
 //! Blocking partitions against writing and reading the same bytes by hand.
 //!
 //! Two producers write keyed records for many consumers, then every consumer reads its part of both
-//! partitions. By hand: the bytes of the records, copied into 1 MiB buffers, written to one file a
+//! partitions; numbers of consumers can be given as arguments. By hand: the bytes of the records, copied into 1 MiB buffers, written to one file a
 //! producer, mapped and folded, without subpartitions, checksums, batches or decoding.
 
 use std::fs::File;
@@ -171,7 +171,8 @@ fn read_back(path: &Path) -> memmap2::Mmap {
 fn main() {
     let directory = tempfile::tempdir().expect("a directory is made");
     let records = scaled(10_000_000);
-    for consumers in [2, 200, 2_000] {
+    let chosen: Vec<u32> = std::env::args().filter_map(|argument| argument.parse().ok()).collect();
+    for consumers in if chosen.is_empty() { vec![2, 200, 2_000] } else { chosen } {
         compare(
             &format!("blocking, 2 to {consumers}, 100-byte records, write and read"),
             records,

@@ -48,6 +48,8 @@ pub(crate) struct Packer {
     open: Option<OpenFrame>,
     /// Ends of finished blocks in `bytes`, rising.
     cuts: Vec<usize>,
+    /// Where the block at the end begins: the last of `cuts`.
+    start: usize,
 }
 
 impl Packer {
@@ -101,14 +103,15 @@ impl Packer {
     /// Bytes of the block at the end.
     #[inline]
     pub(crate) fn open_bytes(&self) -> usize {
-        self.bytes.len() - self.cuts.last().copied().unwrap_or(0)
+        self.bytes.len() - self.start
     }
 
     /// Ends the block at the end, if it has a byte.
     pub(crate) fn cut(&mut self) {
         self.close_frame();
         if self.open_bytes() > 0 {
-            self.cuts.push(self.bytes.len());
+            self.start = self.bytes.len();
+            self.cuts.push(self.start);
         }
     }
 
@@ -122,6 +125,7 @@ impl Packer {
     pub(crate) fn clear(&mut self) {
         self.bytes.clear();
         self.cuts.clear();
+        self.start = 0;
         self.open = None;
     }
 

@@ -1,4 +1,4 @@
-//! The data file: written in pieces of 1 MiB, read through a map or by position.
+//! The data file: written in pieces of 256 KiB, read through a map or by position.
 //!
 //! ```text
 //! "SWPD" version:u32 identity-crc:u32 0:u32 | block*
@@ -14,8 +14,9 @@ use parking_lot::Mutex;
 
 use super::{ReadMode, mapped};
 
-/// Bytes of one write: measured twice the speed of 32 KiB.
-const PIECE: usize = 1 << 20;
+/// Bytes of one write: measured 1.4 times the speed of 32 KiB, and up to six times that of 1 MiB, for
+/// which ext4 takes page cache in stretches as large that are slow to fill (Linux 6.18).
+const PIECE: usize = 256 << 10;
 
 pub(super) const FILE_HEADER: usize = 16;
 const MAGIC: &[u8; 4] = b"SWPD";
