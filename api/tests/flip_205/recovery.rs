@@ -141,7 +141,7 @@ fn nested_caches_are_both_repaired_by_one_job() {
     assert!(outer.is_cached() && inner.is_cached());
 }
 
-/// A20 by parts: what is lost while a repair runs is an error that names it.
+/// A20 by parts: what is lost while the repair of a second run goes on is an error that names it.
 #[test]
 fn a_loss_in_the_repair_reaches_the_user_by_name() {
     let (env, calls) = (mending(3, 2), Calls::default());
@@ -167,6 +167,36 @@ fn a_loss_in_the_repair_reaches_the_user_by_name() {
     assert!(matches!(error, JobError::CacheLost { .. }), "{error:?}");
     assert_eq!(error.to_string(), "job `collect` lost the cached data set `doubled`");
     assert_eq!(calls.get(), ROWS, "no third run");
+}
+
+/// A20 by parts: what a repair reads from may be lost too: then the job goes on without it, as one whose first run
+/// finds a loss, and both are whole afterwards or not needed.
+#[test]
+fn a_repair_that_meets_another_lost_cache_goes_on_without_it() {
+    let (env, calls) = (mending(4, 2), Calls::default());
+    let count = calls.clone();
+    let upper = env.generate(ROWS, |i| i).parallelism(1).map(move |i| {
+        count.one_more();
+        i * 2
+    });
+    let upper = upper.parallelism(1).name("upper").cache();
+    let lower = upper.key_by(|n| n % KEYS).count().name("counted").cache();
+    assert_eq!(lower.execute_and_collect().unwrap().sorted(), counts());
+    let sets = env.datasets();
+    let holders = |id| sets.iter().find(|set| set.id == id).unwrap().workers.clone();
+    let holds_upper = holders(upper.data_set());
+    let other = *holders(lower.data_set()).iter().find(|id| !holds_upper.contains(id)).unwrap();
+    let cluster = env.cluster().unwrap();
+    cluster.kill(other).unwrap();
+    cluster.quiesce();
+    remove(&env, &upper, 0);
+    let read = lower.execute_and_collect().unwrap();
+    assert_repaired(&read, "counted", 2, "was lost");
+    let [reason] = read.report().recovered.as_slice() else { panic!("one loss was met") };
+    assert!(reason.contains("is lost"), "{reason}");
+    assert_eq!(read.sorted(), counts());
+    assert_eq!(calls.get(), 2 * ROWS, "the upper one's rows are made again, once");
+    assert!(lower.is_cached());
 }
 
 /// Consumers in the producer's own chain have no part in a repair: a sink gets no row of it.

@@ -8,7 +8,7 @@
 //!
 //! Where only lost parts are to be made again (`execution.cache.recovery`), a repair stands between the
 //! plan and the run: the plan that would make the data set whole, of which only those parts' tasks
-//! run. The restart strategy has no part in the fallback (A17). A second loss is the job's error.
+//! run. A loss that it meets is one of the job. The restart strategy has no part in the fallback (A17). A second loss is the job's error.
 //! Commands given at any time reach the run that is under way, or the next.
 
 use std::collections::BTreeMap;
@@ -65,6 +65,9 @@ pub(super) enum First {
 
 /// What was repaired for a job: why, and how many parts.
 pub(super) type Repaired = BTreeMap<DataSetId, (String, u32)>;
+
+/// A run that begins, and why it is the job's second, if it is.
+pub(super) type Begun = (Box<Prepared>, Option<String>);
 
 /// A run that can begin.
 pub(super) struct Prepared {
@@ -188,20 +191,26 @@ impl Attempts {
         Ok(managers.into_iter().map(|manager| TaskManagerHandle { slots, ..manager }).collect())
     }
 
-    /// Begins the first run, behind the repair if there is one; or how the job ended.
+    /// Begins the first run, behind the repair if there is one; or how the job ended. A loss that the
+    /// repair meets counts as one that a run meets: what begins is then the second run, and why.
     pub(super) fn begin(
         &self,
         first: First,
         replan: &Replan,
         repaired: &mut Repaired,
-    ) -> Result<Box<Prepared>, Box<Ended>> {
+    ) -> Result<Begun, Box<Ended>> {
         let plan = match first {
-            First::Run(prepared) => return Ok(prepared),
+            First::Run(prepared) => return Ok((prepared, None)),
             First::Repair(plan) => plan,
         };
         let mode = plan.mode;
-        let first = self.repair(plan, replan, repaired).and_then(|plan| self.prepare(plan));
-        first.map(Box::new).map_err(|error| {
+        let first = match self.repair(plan, replan, repaired) {
+            Err(JobError::CacheLost { source, .. }) => self.run_without(&source, replan, repaired),
+            repaired => repaired
+                .and_then(|plan| self.prepare(plan))
+                .map(|prepared| (Box::new(prepared), None)),
+        };
+        first.map_err(|error| {
             let outcome = JobOutcome { result: Err(error), ..JobOutcome::internal("no run") };
             Box::new(Ended { outcome, caches: Vec::new(), mode })
         })
@@ -213,27 +222,31 @@ impl Attempts {
         ended: Ended,
         replan: &Replan,
         repaired: &mut Repaired,
-    ) -> Result<(Box<Prepared>, String), Box<Ended>> {
+    ) -> Result<Begun, Box<Ended>> {
         let Err(JobError::CacheLost { source, .. }) = &ended.outcome.result else {
             return Err(Box::new(ended));
         };
-        let reason = chain_of(&**source);
-        self.give_up_damaged(source);
+        self.run_without(source, replan, repaired).map_err(|error| {
+            let outcome = JobOutcome { result: Err(error), ..ended.outcome };
+            Box::new(Ended { outcome, ..ended })
+        })
+    }
+
+    /// Prepares the run that is to make good a loss. One that its repairs meet is a second one, and
+    /// an error.
+    fn run_without(
+        &self,
+        loss: &TaskFailure,
+        replan: &Replan,
+        repaired: &mut Repaired,
+    ) -> Result<Begun, JobError> {
+        let reason = chain_of(loss);
+        self.give_up_damaged(loss);
         tracing::info!(job = %self.name, %reason, "cached data is lost: the job runs without it");
-        let second = self
-            .plan_without_damage(replan)
-            .and_then(|plan| self.repair(Arc::new(plan), replan, repaired))
-            .and_then(|plan| self.prepare(plan));
-        match second {
-            Ok(second) => {
-                self.progress.begin_again();
-                Ok((Box::new(second), reason))
-            }
-            Err(error) => {
-                let outcome = JobOutcome { result: Err(error), ..ended.outcome };
-                Err(Box::new(Ended { outcome, ..ended }))
-            }
-        }
+        let plan = self.plan_without_damage(replan)?;
+        let prepared = self.prepare(self.repair(Arc::new(plan), replan, repaired)?)?;
+        self.progress.begin_again();
+        Ok((Box::new(prepared), Some(reason)))
     }
 
     /// Plans until everything that the plan reads is whole: what it reads now may not have been read

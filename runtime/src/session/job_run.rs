@@ -2,15 +2,15 @@
 //!
 //! ```text
 //!   begins -> (repairs) -> runs -> settles -> over
-//!                            ^        '--> cached data is lost: (repairs), once more
-//!                            '------------------'
+//!                 |          ^        '--> cached data is lost: (repairs), once more
+//!                 '----------'------------------'
 //! ```
 
 use std::time::Duration;
 
 use crossbeam_channel::Sender;
 
-use super::attempts::{Attempts, Ended, First, Prepared, Repaired, Replan};
+use super::attempts::{Attempts, Begun, Ended, First, Prepared, Repaired, Replan};
 use super::jobs::{Registered, Settling};
 use crate::executor::{Actor, Turn};
 use crate::report::CacheOutcome;
@@ -62,13 +62,15 @@ impl JobRun {
             return self.over(ended);
         }
         match self.attempts.second(ended, &self.replan, &mut self.repaired) {
-            Ok((second, reason)) => {
-                self.stage = Stage::Runs(second);
-                self.again = Some(reason);
-                Turn::Progress
-            }
+            Ok(begun) => self.runs(begun),
             Err(first) => self.over(*first),
         }
+    }
+
+    fn runs(&mut self, (run, again): Begun) -> Turn {
+        self.stage = Stage::Runs(run);
+        self.again = again;
+        Turn::Progress
     }
 
     fn over(&mut self, mut ended: Ended) -> Turn {
@@ -90,10 +92,7 @@ impl Actor for JobRun {
         match std::mem::replace(&mut self.stage, Stage::Over) {
             Stage::Begins(first) => {
                 match self.attempts.begin(first, &self.replan, &mut self.repaired) {
-                    Ok(run) => {
-                        self.stage = Stage::Runs(run);
-                        Turn::Progress
-                    }
+                    Ok(begun) => self.runs(begun),
                     Err(ended) => self.over(*ended),
                 }
             }
