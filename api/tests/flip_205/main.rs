@@ -7,6 +7,7 @@ mod budget;
 mod cache;
 mod cases;
 mod cluster;
+mod compression;
 mod fallback;
 mod heartbeats;
 mod modes;

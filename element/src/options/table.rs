@@ -239,9 +239,9 @@ options! {
     CACHE_MAX_BYTES: Option<ByteSize> = "execution.cache.max-bytes", None;
     /// What becomes of a cached result that finds no room in the budget.
     CACHE_OVER_BUDGET: CacheOverBudget = "execution.cache.over-budget", CacheOverBudget::Recompute;
-    /// Compression of cached results.
+    /// Compression of cached results; zstd needs the feature `zstd`.
     CACHE_COMPRESSION: Compression = "execution.cache.compression", Compression::None;
-    /// Compression of blocking exchanges.
+    /// Compression of blocking exchanges; zstd needs the feature `zstd`.
     SHUFFLE_COMPRESSION: Compression = "execution.shuffle.compression", Compression::None;
     /// Consumers from which on a blocking exchange sorts instead of keeping a buffer a consumer.
     SHUFFLE_SORT_THRESHOLD: u32 = "taskmanager.network.sort-shuffle.min-parallelism", 64;
