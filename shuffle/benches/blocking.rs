@@ -1,11 +1,13 @@
 //! Blocking partitions against writing and reading the same bytes by hand.
 //!
 //! Two producers write keyed records for many consumers, then every consumer reads its part of both
-//! partitions; numbers of consumers can be given as arguments. By hand: the bytes of the records, copied into 1 MiB buffers, written to one file a
+//! partitions; numbers of consumers can be given as arguments. One consumer stands for a cached result:
+//! written by reference into one subpartition, read by a thread a partition. By hand: the bytes of the records, copied into 1 MiB buffers, written to one file a
 //! producer, mapped and folded, without subpartitions, checksums, batches or decoding.
 
 use std::fs::File;
 use std::io::Write;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -75,6 +77,11 @@ fn write(service: &dyn ShuffleService, producer: u32, consumers: u32, records: u
         let batch = (next..records).step_by(PRODUCERS as usize).take(BATCH_RECORDS);
         let values: Vec<_> = batch.map(Hundred::generate).collect();
         next += values.len() as u64 * u64::from(PRODUCERS);
+        if consumers == 1 {
+            let batch = Batch::unstamped(values);
+            writer.emit_ref(SubpartitionIndex(0), &batch).expect("records are taken");
+            continue;
+        }
         targets.clear();
         targets.extend(values.iter().map(|value| {
             let high = u32::from_le_bytes([value.0[4], value.0[5], value.0[6], value.0[7]]);
@@ -86,14 +93,20 @@ fn write(service: &dyn ShuffleService, producer: u32, consumers: u32, records: u
     writer.finish().expect("finished");
 }
 
-fn read(service: &Arc<dyn ShuffleService>, consumer: u32, consumers: u32) -> u64 {
+/// What one consumer reads of some producers.
+fn read(
+    service: &Arc<dyn ShuffleService>,
+    producers: Range<u32>,
+    consumer: u32,
+    consumers: u32,
+) -> u64 {
     let channel = |producer| {
         let descriptor = result_partition(producer, consumers);
         let range = consumer..consumer + 1;
         let reader = BlockingReader::<Hundred>::new(Arc::clone(service), descriptor, range);
         Box::new(reader) as Box<dyn ChannelReader<Hundred>>
     };
-    let mut gate = InputGate::new((0..PRODUCERS).map(channel).collect());
+    let mut gate = InputGate::new(producers.map(channel).collect());
     let mut sum = 0_u64;
     loop {
         match gate.poll().expect("nothing is wrong") {
@@ -117,9 +130,12 @@ fn ours(directory: &Path, consumers: u32, records: u64) -> u64 {
         }
     });
     let sum = on_two_threads(|thread| {
+        if consumers == 1 {
+            return read(&service, thread..thread + 1, 0, 1);
+        }
         (thread..consumers)
             .step_by(2)
-            .map(|consumer| read(&service, consumer, consumers))
+            .map(|consumer| read(&service, 0..PRODUCERS, consumer, consumers))
             .fold(0, u64::wrapping_add)
     });
     for producer in 0..PRODUCERS {
@@ -172,7 +188,7 @@ fn main() {
     let directory = tempfile::tempdir().expect("a directory is made");
     let records = scaled(10_000_000);
     let chosen: Vec<u32> = std::env::args().filter_map(|argument| argument.parse().ok()).collect();
-    for consumers in if chosen.is_empty() { vec![2, 200, 2_000] } else { chosen } {
+    for consumers in if chosen.is_empty() { vec![1, 2, 200, 2_000] } else { chosen } {
         compare(
             &format!("blocking, 2 to {consumers}, 100-byte records, write and read"),
             records,
