@@ -60,7 +60,7 @@ impl ByteStore for MapStore {
         Ok(())
     }
 
-    fn snapshot(&self) -> Result<Box<dyn StoreSnapshot>, StoreFailure> {
+    fn snapshot(&mut self) -> Result<Box<dyn StoreSnapshot>, StoreFailure> {
         Ok(Box::new(self.clone()))
     }
 }

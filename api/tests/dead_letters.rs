@@ -134,7 +134,7 @@ impl ByteStore for Failing {
         self.inner.write(batch)
     }
 
-    fn snapshot(&self) -> Result<Box<dyn StoreSnapshot>, StoreFailure> {
+    fn snapshot(&mut self) -> Result<Box<dyn StoreSnapshot>, StoreFailure> {
         self.inner.snapshot()
     }
 }

@@ -11,6 +11,8 @@ mod cleaner;
 #[cfg(test)]
 mod cleaning_tests;
 mod fjall;
+#[cfg(feature = "rocksdb")]
+mod held;
 mod memory;
 #[cfg(feature = "rocksdb")]
 mod rocksdb;
@@ -67,7 +69,7 @@ pub trait ByteStore: Send + fmt::Debug {
     /// # Errors
     ///
     /// [`StoreFailure`].
-    fn snapshot(&self) -> Result<Box<dyn StoreSnapshot>, StoreFailure>;
+    fn snapshot(&mut self) -> Result<Box<dyn StoreSnapshot>, StoreFailure>;
 
     /// Begins a bulk load; `None` if the store has no better way than sorted batches of writes.
     ///
@@ -116,8 +118,12 @@ pub trait StoreSnapshot: Send + fmt::Debug {
     fn scan(&self, from: &[u8], to: Option<&[u8]>, visit: Visit<'_>) -> Result<(), StoreFailure>;
 
     /// The files that the view consists of, if snapshots may share them.
-    fn tables(&self) -> Option<StoreTables> {
-        None
+    ///
+    /// # Errors
+    ///
+    /// [`StoreFailure`] if the view could not be made after all.
+    fn tables(&self) -> Result<Option<StoreTables>, StoreFailure> {
+        Ok(None)
     }
 }
 

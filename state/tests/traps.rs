@@ -205,7 +205,7 @@ impl ByteStore for Asked {
         self.inner.write(batch)
     }
 
-    fn snapshot(&self) -> Result<Box<dyn StoreSnapshot>, StoreFailure> {
+    fn snapshot(&mut self) -> Result<Box<dyn StoreSnapshot>, StoreFailure> {
         self.inner.snapshot()
     }
 }

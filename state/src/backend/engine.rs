@@ -164,7 +164,7 @@ impl CachedEngine {
             return Err(StateError::NotSupported { backend: "disk-backed", what });
         }
         self.write_all(slots)?;
-        match &self.link.store {
+        match &mut self.link.store {
             Some(store) => Ok(store.snapshot()?),
             None => Err(StateError::NotSupported { backend: "one-key", what: "snapshots" }),
         }

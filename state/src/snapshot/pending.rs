@@ -94,7 +94,7 @@ impl PendingSnapshot {
     pub fn write(self, store: &dyn SpillStore, name: &str) -> Result<SnapshotHandle, StateError> {
         let Self { header, timers, body, shared_by, now } = self;
         if let (Body::Store(view), Some(id)) = (&body, shared_by)
-            && let Some(tables) = view.tables()
+            && let Some(tables) = view.tables()?
         {
             return write_tables(store, name, id, &tables, &header, &timers);
         }

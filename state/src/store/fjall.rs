@@ -135,7 +135,7 @@ impl ByteStore for FjallByteStore {
         writes.commit().map_err(failed("write"))
     }
 
-    fn snapshot(&self) -> Result<Box<dyn StoreSnapshot>, StoreFailure> {
+    fn snapshot(&mut self) -> Result<Box<dyn StoreSnapshot>, StoreFailure> {
         let guard = OpenView::of(&self.cleaner);
         let view = self.database.snapshot();
         Ok(Box::new(FjallSnapshot { view, entries: self.entries.clone(), _guard: guard }))

@@ -55,7 +55,7 @@ impl ByteStore for MemoryByteStore {
         Ok(())
     }
 
-    fn snapshot(&self) -> Result<Box<dyn StoreSnapshot>, StoreFailure> {
+    fn snapshot(&mut self) -> Result<Box<dyn StoreSnapshot>, StoreFailure> {
         Ok(Box::new(MemorySnapshot { entries: Arc::clone(&self.entries) }))
     }
 }

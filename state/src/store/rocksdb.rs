@@ -2,9 +2,12 @@
 //!
 //! One database and one ordered space per operator and subtask. Tuned for state: a block cache of the
 //! size asked, bloom filters of 10 bits, lz4, index and filter blocks in the cache and pinned at the
-//! first level, no write-ahead log, for what must survive is in snapshots. A view is a checkpoint of
-//! hard links, opened read-only, whose tables later views share; a bulk load is table files, ingested
-//! whole.
+//! first level, a hash of the keys in each block and a bloom filter over what is in memory, no
+//! write-ahead log, for what must survive is in snapshots. Compaction runs at a low priority: live
+//! records go first. A view is a checkpoint of hard links, whose tables later views share; while a
+//! thread makes it, writes wait beside the database. A bulk load is table files, ingested whole.
+
+mod view;
 
 use std::fmt;
 use std::ops::ControlFlow;
@@ -13,26 +16,44 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use element::CheckpointId;
-use rocksdb::checkpoint::Checkpoint;
 use rocksdb::compaction_filter::Decision;
 use rocksdb::{
-    BlockBasedOptions, Cache, DB, DBCompressionType, DBRawIterator, IngestExternalFileOptions,
-    Options, ReadOptions, SstFileWriter, WriteOptions,
+    BlockBasedOptions, Cache, DB, DBCompressionType, DBRawIterator, DataBlockIndexType, Env,
+    IngestExternalFileOptions, Options, ReadOptions, SstFileWriter, WriteOptions,
 };
 
+use self::view::{Links, RocksDbSnapshot};
 use super::background::{BackgroundLoad, Batches};
 use super::cleaner::Cleaner;
+use super::held::HeldWrites;
 use super::{BulkLoad, ByteStore, StoreContext, StoreSnapshot, Visit, WriteBatch};
-use crate::snapshot::{KeptTables, StoreTables};
+use crate::snapshot::KeptTables;
 use crate::{Expiry, StoreFailure};
+
+pub(super) use self::view::view_of;
 
 /// Bytes of one table file of a bulk load, about.
 const TABLE_BYTES: u64 = 64 << 20;
+/// Memory of writes that wait for a view; with more the task waits, too.
+const HELD_BYTES: usize = 16 << 20;
+/// Writes that waited and follow a write at hand into the database, at least: a piece of them costs
+/// less than a live record may be late.
+const RELEASED: usize = 256;
+/// Share of a write buffer for the filter that says which keys are not in it.
+const BUFFER_FILTER: f64 = 0.02;
 
 /// A store in one directory, deleted with the directory by whoever opened it.
 pub struct RocksByteStore {
     database: Arc<DB>,
     directory: PathBuf,
+    reads: ReadOptions,
+    writes: WriteOptions,
+    /// The view that is being made: until it is there, no write may reach the database.
+    links: Option<Links>,
+    /// Writes behind that view, which are in the database for whoever reads.
+    held: HeldWrites,
+    /// Bytes of the block cache.
+    cache_bytes: u64,
     /// Numbers checkpoints and bulk loads apart.
     next: Arc<AtomicU64>,
     /// Which tables lie in checkpoints already.
@@ -49,26 +70,26 @@ impl RocksByteStore {
     pub fn open(directory: &Path, cache_bytes: u64) -> Result<Self, StoreFailure> {
         let make = std::fs::create_dir_all(directory);
         make.map_err(|error| StoreFailure::new("open", error))?;
-        let mut options = table_options();
-        let mut blocks = BlockBasedOptions::default();
-        let cache_bytes = usize::try_from(cache_bytes).unwrap_or(usize::MAX);
-        blocks.set_block_cache(&Cache::new_lru_cache(cache_bytes));
-        blocks.set_bloom_filter(10.0, false);
-        blocks.set_cache_index_and_filter_blocks(true);
-        blocks.set_pin_l0_filter_and_index_blocks_in_cache(true);
-        options.set_block_based_table_factory(&blocks);
-        options.create_if_missing(true);
-        options.set_write_buffer_size(64 << 20);
-        options.set_max_background_jobs(2);
+        let mut options = database_options(cache_bytes);
+        let mut env = Env::new().map_err(failed("open"))?;
+        env.lower_thread_pool_cpu_priority();
+        options.set_env(&env);
         let cleaner = Arc::new(Cleaner::default());
         let filter = Arc::clone(&cleaner);
         options.set_compaction_filter("expired state", move |_, key, value| {
             if filter.removes(key, value) { Decision::Remove } else { Decision::Keep }
         });
         let database = DB::open(&options, directory.join("db")).map_err(failed("open"))?;
+        let mut writes = WriteOptions::default();
+        writes.disable_wal(true);
         Ok(Self {
             database: Arc::new(database),
             directory: directory.to_owned(),
+            reads: ReadOptions::default(),
+            writes,
+            links: None,
+            held: HeldWrites::default(),
+            cache_bytes,
             next: Arc::default(),
             kept: KeptTables::default(),
             cleaner,
@@ -82,6 +103,45 @@ impl RocksByteStore {
     /// [`StoreFailure`].
     pub fn factory(context: &StoreContext) -> Result<Box<dyn ByteStore>, StoreFailure> {
         Ok(Box::new(Self::open(&context.directory, context.cache_bytes)?))
+    }
+
+    fn put(&self, batch: &WriteBatch) -> Result<(), StoreFailure> {
+        let mut writes = rocksdb::WriteBatch::default();
+        for (key, value) in batch.iter() {
+            match value {
+                Some(value) => writes.put(key, value),
+                None => writes.delete(key),
+            }
+        }
+        self.database.write_opt(writes, &self.writes).map_err(failed("write"))
+    }
+
+    /// Lets up to `count` held writes into the database, if no view forbids it.
+    fn release(&mut self, count: usize) -> Result<(), StoreFailure> {
+        let full = self.held.bytes() >= HELD_BYTES;
+        if self.links.as_ref().is_some_and(|links| full || links.are_made()) {
+            self.end_view();
+        }
+        if self.links.is_some() || self.held.is_empty() {
+            return Ok(());
+        }
+        let mut released = WriteBatch::new();
+        self.held.release(count, &mut released);
+        self.put(&released)
+    }
+
+    /// Waits for the view that is being made.
+    fn end_view(&mut self) {
+        if let Some(links) = self.links.take() {
+            // What went wrong is said to whoever reads the view; the database is as it was.
+            let _ = links.wait();
+        }
+    }
+
+    /// All writes are in the database, and no view is being made.
+    fn settle(&mut self) -> Result<(), StoreFailure> {
+        self.end_view();
+        self.release(usize::MAX)
     }
 
     fn next_path(&self, what: &str) -> PathBuf {
@@ -100,6 +160,25 @@ impl RocksByteStore {
 fn table_options() -> Options {
     let mut options = Options::default();
     options.set_compression_type(DBCompressionType::Lz4);
+    options
+}
+
+fn database_options(cache_bytes: u64) -> Options {
+    let mut options = table_options();
+    let mut blocks = BlockBasedOptions::default();
+    let cache_bytes = usize::try_from(cache_bytes).unwrap_or(usize::MAX);
+    blocks.set_block_cache(&Cache::new_lru_cache(cache_bytes));
+    blocks.set_bloom_filter(10.0, false);
+    blocks.set_cache_index_and_filter_blocks(true);
+    blocks.set_pin_l0_filter_and_index_blocks_in_cache(true);
+    blocks.set_data_block_index_type(DataBlockIndexType::BinaryAndHash);
+    options.set_block_based_table_factory(&blocks);
+    options.create_if_missing(true);
+    options.set_write_buffer_size(64 << 20);
+    options.set_memtable_whole_key_filtering(true);
+    options.set_memtable_prefix_bloom_ratio(BUFFER_FILTER);
+    options.set_allow_concurrent_memtable_write(false);
+    options.set_max_background_jobs(2);
     options
 }
 
@@ -133,32 +212,32 @@ fn visit_all(
 
 impl ByteStore for RocksByteStore {
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreFailure> {
-        self.database.get(key).map_err(failed("get"))
+        if !self.held.is_empty()
+            && let Some(held) = self.held.get(key)
+        {
+            return Ok(held.map(<[u8]>::to_vec));
+        }
+        self.database.get_opt(key, &self.reads).map_err(failed("get"))
     }
 
     fn scan(&self, from: &[u8], to: Option<&[u8]>, visit: Visit<'_>) -> Result<(), StoreFailure> {
-        visit_all(&self.database, from, to, visit)
+        self.held.over(from, to, |visit| visit_all(&self.database, from, to, visit), visit)
     }
 
     fn write(&mut self, batch: &WriteBatch) -> Result<(), StoreFailure> {
-        let mut writes = rocksdb::WriteBatch::default();
-        for (key, value) in batch.iter() {
-            match value {
-                Some(value) => writes.put(key, value),
-                None => writes.delete(key),
-            }
+        self.release(RELEASED.max(2 * batch.len()))?;
+        if self.links.is_none() && self.held.is_empty() {
+            return self.put(batch);
         }
-        let mut options = WriteOptions::default();
-        options.disable_wal(true);
-        self.database.write_opt(writes, &options).map_err(failed("write"))
+        self.held.hold(batch);
+        Ok(())
     }
 
-    fn snapshot(&self) -> Result<Box<dyn StoreSnapshot>, StoreFailure> {
-        let directory = self.next_path("view");
-        Checkpoint::new(&self.database)
-            .and_then(|checkpoint| checkpoint.create_checkpoint(&directory))
-            .map_err(failed("snapshot"))?;
-        Ok(Box::new(RocksDbSnapshot { directory, kept: self.kept.clone() }))
+    fn snapshot(&mut self) -> Result<Box<dyn StoreSnapshot>, StoreFailure> {
+        self.settle()?;
+        let links = Links::begin(&self.database, &self.cleaner, self.next_path("view"))?;
+        self.links = Some(links.clone());
+        Ok(Box::new(RocksDbSnapshot::new(links, self.kept.clone())))
     }
 
     fn expire_by(&mut self, expiry: Arc<Expiry>) {
@@ -170,9 +249,11 @@ impl ByteStore for RocksByteStore {
     }
 
     fn bulk_load(&mut self) -> Result<Option<Box<dyn BulkLoad>>, StoreFailure> {
+        self.settle()?;
         let (database, directory) = (Arc::clone(&self.database), self.next_path("load"));
+        let warm_bytes = self.cache_bytes;
         let load = BackgroundLoad::spawn("rocksdb-bulk-load", move |batches| {
-            let loaded = load_tables(&database, &directory, &batches);
+            let loaded = load_tables(&database, &directory, warm_bytes, &batches);
             // Ingested files have been moved out; what is left is of a load that failed.
             let _ = std::fs::remove_dir_all(&directory);
             loaded
@@ -181,11 +262,23 @@ impl ByteStore for RocksByteStore {
     }
 }
 
+impl Drop for RocksByteStore {
+    fn drop(&mut self) {
+        // The directory is deleted next: nobody may write there any more.
+        self.end_view();
+    }
+}
+
 /// Writes table files from all batches, then ingests them at once.
-fn load_tables(database: &DB, directory: &Path, batches: &Batches) -> Result<(), StoreFailure> {
+fn load_tables(
+    database: &DB,
+    directory: &Path,
+    warm_bytes: u64,
+    batches: &Batches,
+) -> Result<(), StoreFailure> {
     std::fs::create_dir_all(directory).map_err(|error| StoreFailure::new("bulk load", error))?;
     let options = table_options();
-    let mut files = Vec::new();
+    let (mut files, mut bytes) = (Vec::new(), 0);
     let mut next = batches.next()?;
     while next.is_some() {
         let path = directory.join(format!("{}.sst", files.len()));
@@ -202,15 +295,28 @@ fn load_tables(database: &DB, directory: &Path, batches: &Batches) -> Result<(),
         }
         if entries > 0 {
             table.finish().map_err(failed("bulk load"))?;
+            bytes += table.file_size();
             files.push(path);
         }
     }
     if files.is_empty() {
         return Ok(());
     }
+    if bytes <= warm_bytes {
+        warm(&files).map_err(|error| StoreFailure::new("bulk load", error))?;
+    }
     let mut options = IngestExternalFileOptions::default();
     options.set_move_files(true);
     database.ingest_external_file_opts(&options, files).map_err(failed("bulk load"))
+}
+
+/// Reads files once, in order: their writer has told the system to forget them, and live records
+/// would otherwise read them from disk again, block by block.
+fn warm(files: &[PathBuf]) -> std::io::Result<()> {
+    for file in files {
+        std::io::copy(&mut std::fs::File::open(file)?, &mut std::io::sink())?;
+    }
+    Ok(())
 }
 
 fn write_table(table: &mut SstFileWriter<'_>, batch: &WriteBatch) -> Result<(), StoreFailure> {
@@ -227,36 +333,5 @@ fn write_table(table: &mut SstFileWriter<'_>, batch: &WriteBatch) -> Result<(), 
 impl fmt::Debug for RocksByteStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RocksByteStore").field("directory", &self.directory).finish()
-    }
-}
-
-/// Hard links to the files of the moment.
-#[derive(Debug)]
-struct RocksDbSnapshot {
-    directory: PathBuf,
-    kept: KeptTables,
-}
-
-/// The view of a directory with copies of a view's files, which it deletes.
-pub(super) fn view_of(directory: PathBuf) -> Box<dyn StoreSnapshot> {
-    Box::new(RocksDbSnapshot { directory, kept: KeptTables::default() })
-}
-
-impl StoreSnapshot for RocksDbSnapshot {
-    fn scan(&self, from: &[u8], to: Option<&[u8]>, visit: Visit<'_>) -> Result<(), StoreFailure> {
-        let database = DB::open_for_read_only(&table_options(), &self.directory, false)
-            .map_err(failed("open"))?;
-        visit_all(&database, from, to, visit)
-    }
-
-    fn tables(&self) -> Option<StoreTables> {
-        Some(StoreTables { directory: self.directory.clone(), kept: self.kept.clone() })
-    }
-}
-
-impl Drop for RocksDbSnapshot {
-    fn drop(&mut self) {
-        // Links that cannot be removed go with the store's directory.
-        let _ = std::fs::remove_dir_all(&self.directory);
     }
 }
