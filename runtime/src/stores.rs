@@ -6,7 +6,9 @@ use std::sync::Arc;
 use element::option_table::{self, StateBackendKind};
 use element::{ConfigError, Configuration};
 use graph::ResolvedMode;
-use state::{ByteStore, ByteStoreFactory, KeyedStateBackend, StoreContext};
+use state::{
+    ByteStore, ByteStoreFactory, KeyedStateBackend, StoreContext, StoreFailure, TimerService,
+};
 
 use crate::context::OperatorContext;
 use crate::error::TaskError;
@@ -73,38 +75,15 @@ impl StateStores {
             return Ok(KeyedStateBackend::one_key());
         }
         let cache = task.config.get(&option_table::STATE_CACHE_ENTRIES)?.unwrap_or(0);
-        let place = StoreContext {
-            operator: context.uid.clone(),
-            subtask: task.subtask,
-            directory: task.directory.join(format!("state-{}", context.file_prefix())),
-            memory: Arc::clone(&task.memory),
-            cache_bytes: task.config.get(&option_table::STATE_STORE_CACHE)?.0,
-        };
+        let place = place(context, "state")?;
         let scratch = task.directory.join(format!("restore-{}", context.file_prefix()));
-        let opened = match (&self.custom, self.kind) {
-            (Some(factory), _) => factory.open(&place),
-            (None, StateBackendKind::Heap) => {
-                return Ok(KeyedStateBackend::heap(groups)
-                    .with_operator(context.uid.clone())
-                    .with_scratch(scratch)
-                    .with_clock(Arc::clone(&task.clock)));
-            }
-            (None, StateBackendKind::Disk) => {
-                state::FjallByteStore::open(&place.directory, place.cache_bytes)
-                    .map(|store| Box::new(store) as Box<dyn ByteStore>)
-            }
-            #[cfg(feature = "rocksdb")]
-            (None, StateBackendKind::Rocksdb) => {
-                state::RocksByteStore::open(&place.directory, place.cache_bytes)
-                    .map(|store| Box::new(store) as Box<dyn ByteStore>)
-            }
-            #[cfg(not(feature = "rocksdb"))]
-            (None, StateBackendKind::Rocksdb) => {
-                state::FjallByteStore::open(&place.directory, place.cache_bytes)
-                    .map(|store| Box::new(store) as Box<dyn ByteStore>)
-            }
-        };
-        let store = opened.map_err(|source| TaskError::State {
+        if self.is_cheap() {
+            return Ok(KeyedStateBackend::heap(groups)
+                .with_operator(context.uid.clone())
+                .with_scratch(scratch)
+                .with_clock(Arc::clone(&task.clock)));
+        }
+        let store = self.open_store(&place).map_err(|source| TaskError::State {
             operator: context.name.clone(),
             source: source.into(),
         })?;
@@ -114,4 +93,44 @@ impl StateStores {
             .with_scratch(scratch)
             .with_clock(Arc::clone(&task.clock)))
     }
+    /// The timers of one operator's subtask: so many in memory, the others in a store of the kind of
+    /// its state; beside state in memory, on disk.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError`] if an option is not valid.
+    pub fn timers(&self, context: &OperatorContext) -> Result<TimerService, ConfigError> {
+        if context.task.mode == ResolvedMode::Batch {
+            // Those of one key at a time.
+            return Ok(TimerService::new());
+        }
+        let most = context.task.config.get(&option_table::STATE_TIMERS_IN_MEMORY)?;
+        let (stores, place) = (self.clone(), place(context, "timers")?);
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        Ok(TimerService::with_later(most, move || stores.open_store(&place)))
+    }
+
+    /// Opens the byte store of the choice; where state is in memory, the one on disk.
+    fn open_store(&self, place: &StoreContext) -> Result<Box<dyn ByteStore>, StoreFailure> {
+        if let Some(factory) = &self.custom {
+            return factory.open(place);
+        }
+        #[cfg(feature = "rocksdb")]
+        if self.kind == StateBackendKind::Rocksdb {
+            return state::RocksByteStore::factory(place);
+        }
+        Ok(Box::new(state::FjallByteStore::open(&place.directory, place.cache_bytes)?))
+    }
+}
+
+/// Where a store of an operator's subtask lies, and what it may use.
+fn place(context: &OperatorContext, what: &str) -> Result<StoreContext, ConfigError> {
+    let task = &context.task;
+    Ok(StoreContext {
+        operator: context.uid.clone(),
+        subtask: task.subtask,
+        directory: task.directory.join(format!("{what}-{}", context.file_prefix())),
+        memory: Arc::clone(&task.memory),
+        cache_bytes: task.config.get(&option_table::STATE_STORE_CACHE)?.0,
+    })
 }

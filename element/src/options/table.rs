@@ -225,6 +225,8 @@ options! {
     STATE_CACHE_ENTRIES: Option<u64> = "state.backend.cache.max-entries-num", None;
     /// Memory of a disk store's own caches.
     STATE_STORE_CACHE: ByteSize = "state.backend.store-cache.size", ByteSize::mib(64);
+    /// Timers of each kind that a subtask keeps in memory; those due later lie in a store beside its state, of the same kind, of a job in memory on disk.
+    STATE_TIMERS_IN_MEMORY: u64 = "state.timers.max-in-memory-num", 1_000_000;
     /// Whether sorted writes are ingested as whole files.
     STATE_BULK_LOAD: bool = "state.backend.bulk-load.enabled", true;
     /// What a job outside of batch mode does with a stream to be cached.

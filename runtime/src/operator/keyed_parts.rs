@@ -80,7 +80,7 @@ impl<O: Send> KeyedParts<O> {
     ) -> Result<Self, TaskError> {
         let failed = TaskError::state(&context.name);
         let mut backend = context.task.stores.open(context)?;
-        let mut timers = TimerService::new();
+        let mut timers = context.task.stores.timers(context)?;
         let restored = context.restored.lock().take();
         let mut watermark = Timestamp::MIN;
         if let Some(restored) = restored {
@@ -129,8 +129,10 @@ impl<O: Send> KeyedParts<O> {
         }
     }
 
-    /// Hands half-filled batches down, to the main and the side outputs.
+    /// Hands half-filled batches down, to the main and the side outputs, behind calls of the function
+    /// that may have lost a timer.
     pub(crate) fn flush_outputs(&mut self, out: &mut dyn Output<O>) -> Result<(), TaskError> {
+        self.timers.check().map_err(TaskError::state(self.runtime.operator()))?;
         self.buffer.flush(out)?;
         self.side.flush()
     }

@@ -68,7 +68,7 @@ impl KeyedStateBackend {
             },
             Engine::Cached(engine) => PendingBody::Store(engine.snapshot(&mut self.slots)?),
         };
-        Ok(PendingSnapshot { header, timers: timers.entries(), body, shared_by, now })
+        Ok(PendingSnapshot { header, timers: timers.pending()?, body, shared_by, now })
     }
 
     fn snapshot_header(&self) -> SnapshotHeader {
@@ -112,6 +112,7 @@ impl KeyedStateBackend {
             Engine::Heap(_) => self.restore_heap(timers, &readers)?,
             Engine::Cached(_) => self.restore_store(timers, &readers)?,
         };
+        timers.check()?;
         for slot in &mut self.slots {
             if let Some(restored) =
                 self.restored.claim(slot.meta().id, &slot.meta().descriptor())?

@@ -1,15 +1,18 @@
 //! [`PendingSnapshot`]: a consistent view that is yet to be written, on any thread.
 //!
 //! Of memory it holds the shards of every table, which it lets go of one by one; of a store the
-//! store's own view. Timers are few and are copied when the snapshot is taken.
+//! store's own view. Timers in memory are copied when the snapshot is taken; of those in a store there
+//! is a view, too.
 
 use std::ops::ControlFlow;
 
 use element::{CheckpointId, KeyHash, SpillStore, Timestamp};
 
+use super::pending_timers::TimersInOrder;
 use super::writer::SnapshotWriter;
 use super::{
-    MAGIC, SnapshotError, SnapshotHandle, SnapshotHeader, StoreTables, TABLES_MAGIC, tables,
+    MAGIC, PendingTimers, SnapshotError, SnapshotHandle, SnapshotHeader, StoreTables, TABLES_MAGIC,
+    tables,
 };
 use crate::cell::Cell;
 use crate::expiry::{is_expired, stamped};
@@ -23,8 +26,7 @@ use crate::{StateError, StoreFailure, TtlClock};
 #[derive(Debug)]
 pub struct PendingSnapshot {
     pub(crate) header: SnapshotHeader,
-    /// Timers, by store key.
-    pub(crate) timers: WriteBatch,
+    pub(crate) timers: PendingTimers,
     pub(crate) body: Body,
     /// The checkpoint whose tables later ones may name; none for a snapshot that stands alone.
     pub(crate) shared_by: Option<CheckpointId>,
@@ -103,7 +105,6 @@ impl PendingSnapshot {
         let written = match body {
             Body::Heap { cut, slots, unclaimed } => {
                 write_heap(&mut writer, &filter, cut, slots, &unclaimed, &timers)
-                    .map_err(StateError::from)
             }
             Body::Store(snapshot) => write_store(&mut writer, &filter, snapshot.as_ref(), &timers),
         };
@@ -124,23 +125,43 @@ fn write_tables(
     id: CheckpointId,
     view: &StoreTables,
     header: &SnapshotHeader,
-    timers: &WriteBatch,
+    timers: &PendingTimers,
 ) -> Result<SnapshotHandle, StateError> {
     let files = view.write(store, name, id)?;
-    let written =
-        SnapshotWriter::create(store, name, TABLES_MAGIC, header).and_then(|mut writer| {
-            for (timer, value) in timers.iter() {
-                writer.push(timer, value.unwrap_or_default())?;
-            }
-            writer.finish()
-        });
-    match written {
+    match write_timers(store, name, header, timers) {
         Ok(handle) => Ok(SnapshotHandle { files, ..handle }),
         Err(error) => {
             tables::discard(store, name, &files);
-            Err(error.into())
+            Err(error)
         }
     }
+}
+
+fn write_timers(
+    store: &dyn SpillStore,
+    name: &str,
+    header: &SnapshotHeader,
+    timers: &PendingTimers,
+) -> Result<SnapshotHandle, StateError> {
+    let mut writer = SnapshotWriter::create(store, name, TABLES_MAGIC, header)?;
+    match push_timers(&mut writer, &mut timers.in_order()) {
+        Ok(()) => Ok(writer.finish()?),
+        Err(error) => {
+            writer.discard();
+            Err(error)
+        }
+    }
+}
+
+/// Pushes all timers that are left.
+fn push_timers(
+    writer: &mut SnapshotWriter<'_>,
+    timers: &mut TimersInOrder<'_>,
+) -> Result<(), StateError> {
+    while let Some(timer) = timers.next_if(|_| true)? {
+        writer.push(&timer, &[])?;
+    }
+    Ok(())
 }
 
 fn write_heap(
@@ -149,10 +170,10 @@ fn write_heap(
     cut: Cut,
     mut slots: Vec<Box<dyn FrozenSlot>>,
     unclaimed: &WriteBatch,
-    timers: &WriteBatch,
-) -> Result<(), SnapshotError> {
+    timers: &PendingTimers,
+) -> Result<(), StateError> {
     let mut batch = WriteBatch::new();
-    let (mut unclaimed, mut timers) = (unclaimed.iter().peekable(), timers.iter().peekable());
+    let (mut unclaimed, mut timers) = (unclaimed.iter().peekable(), timers.in_order());
     for shard in 0..cut.shards() {
         batch.clear();
         slots.iter_mut().for_each(|slot| slot.emit(shard, &mut batch));
@@ -160,8 +181,8 @@ fn write_heap(
         while let Some((key, value)) = unclaimed.next_if(|(key, _)| in_shard(key)) {
             batch.put(key, value.unwrap_or_default());
         }
-        while let Some((key, value)) = timers.next_if(|(key, _)| in_shard(key)) {
-            batch.put(key, value.unwrap_or_default());
+        while let Some(timer) = timers.next_if(in_shard)? {
+            batch.put(&timer, &[]);
         }
         batch.sort_from(0);
         for (key, value) in batch.iter() {
@@ -175,16 +196,16 @@ fn write_store(
     writer: &mut SnapshotWriter<'_>,
     filter: &Filter<'_>,
     snapshot: &dyn StoreSnapshot,
-    timers: &WriteBatch,
+    timers: &PendingTimers,
 ) -> Result<(), StateError> {
-    let mut timers = timers.iter().peekable();
-    let mut failure = None;
+    let mut timers = timers.in_order();
+    let mut failure: Option<StateError> = None;
     let scanned: Result<(), StoreFailure> = snapshot.scan(&[], None, &mut |key, value| {
         let mut push = || {
-            while let Some((timer, value)) = timers.next_if(|(timer, _)| *timer < key) {
-                writer.push(timer, value.unwrap_or_default())?;
+            while let Some(timer) = timers.next_if(|timer| timer < key)? {
+                writer.push(&timer, &[])?;
             }
-            filter.push(writer, key, value)
+            Ok(filter.push(writer, key, value)?)
         };
         match push() {
             Ok(()) => ControlFlow::Continue(()),
@@ -196,10 +217,7 @@ fn write_store(
     });
     scanned?;
     failure.map_or(Ok(()), Err)?;
-    for (timer, value) in timers {
-        writer.push(timer, value.unwrap_or_default())?;
-    }
-    Ok(())
+    push_timers(writer, &mut timers)
 }
 
 /// Leaves out what has expired, and what belongs to no state.

@@ -3,13 +3,15 @@
 use element::{KeyHash, Timestamp, decode_key_exact, key_bytes};
 
 use super::{At, TimerKind, TimerService};
+use crate::StoreFailure;
+use crate::snapshot::PendingTimers;
 use crate::store::WriteBatch;
 use crate::store_key::{StateId, StoreKey};
 
 impl TimerKind {
     const ALL: [Self; 2] = [Self::EventTime, Self::ProcessingTime];
 
-    fn state(self) -> StateId {
+    pub(super) fn state(self) -> StateId {
         match self {
             Self::EventTime => StateId::EVENT_TIMERS,
             Self::ProcessingTime => StateId::PROCESSING_TIMERS,
@@ -23,8 +25,17 @@ impl TimerKind {
 }
 
 impl TimerService {
-    /// All timers by store key.
-    pub(crate) fn entries(&self) -> WriteBatch {
+    /// All timers, to be written while others come and go.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreFailure`] of the store of the later ones.
+    pub(crate) fn pending(&self) -> Result<PendingTimers, StoreFailure> {
+        Ok(PendingTimers { near: self.entries(), later: self.later.view()? })
+    }
+
+    /// The timers in memory by store key.
+    fn entries(&self) -> WriteBatch {
         let mut batch = WriteBatch::new();
         let mut put = |kind: TimerKind, hash: u64, key: &[u8], at: &At| {
             let map_key = key_bytes(&at.time);

@@ -168,6 +168,27 @@ impl TimerQueue {
         Some((hash, EntryKey::plain(key), at))
     }
 
+    /// Time and hash of the first and of the last timer, in the order in which they are due.
+    pub(crate) fn ends(&self) -> Option<((Timestamp, u64), (Timestamp, u64))> {
+        let (first, of_first) = self.by_time.first_key_value()?;
+        let (last, of_last) = self.by_time.last_key_value()?;
+        Some(((*first, of_first.first()?.0), (*last, of_last.last()?.0)))
+    }
+
+    /// Takes the timer that is due last.
+    pub(crate) fn pop_last(&mut self) -> Option<(u64, EntryKey, At)> {
+        let mut latest = self.by_time.last_entry()?;
+        let time = *latest.key();
+        let (hash, entry) = latest.get_mut().pop_last()?;
+        if latest.get().is_empty() {
+            latest.remove();
+        }
+        let (key, namespace) = entry.parts();
+        let at = At { time, namespace: EntryKey::new(&[], namespace) };
+        self.remove_by_key(hash, key, &at);
+        Some((hash, EntryKey::plain(key), at))
+    }
+
     /// All timers, in no order.
     pub(crate) fn for_each(&self, mut visit: impl FnMut(u64, &[u8], &At)) {
         for held in &self.by_key {
