@@ -93,10 +93,7 @@ impl Actor for TaskRun {
         let failure = match self.step() {
             Ok(Step::Progress | Step::Snapshot(_)) => return Turn::Progress,
             Ok(Step::Wait(until)) => {
-                return Turn::Wait(until.map(|until| {
-                    let millis = until.0.saturating_sub(self.place.clock.now().0);
-                    Duration::from_millis(u64::try_from(millis).unwrap_or(0))
-                }));
+                return Turn::Wait(until.map(|until| self.place.clock.left_until(until)));
             }
             Ok(Step::Done) => None,
             Err(error) => Some(error),
