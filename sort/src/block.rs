@@ -87,17 +87,19 @@ pub(crate) fn seal<'a>(
     let raw_bytes = body.len() as u32;
     let mut head = Head { checksum: 0, stored: raw_bytes, raw: raw_bytes, records, form: RAW };
     if compression == BlockCompression::Lz4 {
-        packed.resize(HEAD + lz4_flex::block::get_maximum_output_size(body.len()), 0);
+        // Never shortened: what has once been made zero is not made so for every block.
+        let most = HEAD + lz4_flex::block::get_maximum_output_size(body.len());
+        packed.resize(most.max(packed.len()), 0);
         // The buffer has the greatest size that there can be, so packing cannot fail.
         let place = packed.get_mut(HEAD..).unwrap_or_default();
         let stored = lz4_flex::block::compress_into(body, place).unwrap_or(body.len());
         if stored < body.len() {
-            packed.truncate(HEAD + stored);
             head.stored = stored as u32;
             head.form = LZ4;
         }
     }
     let out: &'a mut [u8] = if head.form == LZ4 { packed } else { raw };
+    let (out, _) = out.split_at_mut(HEAD + head.stored as usize);
     head.checksum = checksum(&head, out.get(HEAD..).unwrap_or_default(), identity);
     let (place, _) = out.split_at_mut(HEAD);
     place[..4].copy_from_slice(&head.checksum.to_le_bytes());
@@ -141,7 +143,7 @@ pub(crate) fn open(
             Ok(())
         }
         LZ4 => {
-            raw.clear();
+            // Not cleared first: what is there is overwritten.
             raw.resize(head.raw as usize, 0);
             match lz4_flex::block::decompress_into(stored, raw) {
                 Ok(bytes) if bytes == raw.len() => Ok(()),

@@ -1,7 +1,9 @@
 //! J5: lines of 100 bytes from a file to a file, by their first ten bytes, in little memory.
 //!
-//! The crate `sort` alone: one thread feeds it, `threads` (2) write its runs, and as many merge a part
-//! of the order each and write it where it belongs. `file`, `out`, `tmp`, `mb` (256), `lz4` (0).
+//! The crate `sort` alone: one thread feeds it, `threads` (2) others write its runs, and as many merge a part
+//! of the order each and write it where it belongs. Runs are packed by default: together with the output
+//! they are more than the system holds back from the disk, which then stops every writer.
+//! `file`, `out`, `tmp`, `mb` (256), `lz4` (1).
 
 use std::fs::File;
 use std::io::Read;
@@ -11,7 +13,7 @@ use std::thread;
 use std::time::Instant;
 
 use element::{DirectoryStore, MemoryBudget};
-use slackwater::{ByteSize, Result};
+use slackwater::{ByteSize, Error, Result};
 use slackwater_sort::{
     BlockCompression, ExternalSorter, NO_TIMESTAMP, SortStats, SortedStream, SorterOptions,
     SpillTarget,
@@ -35,7 +37,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ResultLine> {
     let directory = arguments.text("tmp").unwrap_or(".");
     let budget = ByteSize::mib(arguments.number("mb", 256)?);
     let threads = usize::try_from(arguments.number("threads", 2)?)?.max(1);
-    let is_packed = arguments.number("lz4", 0)? > 0;
+    let is_packed = arguments.number("lz4", 1)? > 0;
     let compression = if is_packed { BlockCompression::Lz4 } else { BlockCompression::None };
     let start = Instant::now();
     let spill = SpillTarget::new(Arc::new(DirectoryStore::new(directory)), "lines");
@@ -88,7 +90,7 @@ fn drain(parts: Vec<SortedStream>, output: &File) -> Result<SortStats> {
         }
         let mut stats = SortStats::default();
         for thread in threads {
-            stats = thread.join().map_err(|_| "a thread has panicked")??;
+            stats = thread.join().map_err(|_| Error::msg("a thread has panicked"))??;
         }
         Ok(stats)
     })
