@@ -1,7 +1,7 @@
 //! The reader of sorted runs: garbage records under right checksums, and changed files.
 //!
-//! Run by `cargo +nightly fuzz run sort_run`. What counts as wrong is said in
-//! the crate's `fuzzing.rs`; the same two functions run under proptest in every test run.
+//! Run by `cargo fuzz run -s none sort_run`, or on nightly without `-s none`. What counts as wrong is
+//! said in the crate's `fuzzing.rs`; the same two functions run under proptest in every test run.
 
 #![no_main]
 

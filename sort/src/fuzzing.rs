@@ -27,8 +27,13 @@ fn compression_of(bytes: &[u8]) -> BlockCompression {
     }
 }
 
-/// Reads `bytes` as the records of a run whose blocks are sealed as they should be; gives the number
-/// of records read before the end or an error.
+/// Whether a part of the order is read, and not all of it.
+fn is_in_parts(bytes: &[u8]) -> bool {
+    bytes.first().is_some_and(|byte| byte & 2 == 2)
+}
+
+/// Reads `bytes` as the records of a run whose blocks are sealed as they should be, or of a part of it;
+/// gives the number of records read before the end or an error.
 #[must_use]
 pub fn read_garbage_records(bytes: &[u8]) -> u64 {
     let store = MemoryStore::new();
@@ -40,7 +45,13 @@ pub fn read_garbage_records(bytes: &[u8]) -> u64 {
             writer.append(chunk, &mut spiller)?;
         }
         let run = spiller.seal_run(writer)?;
-        let mut reader = RunReader::open(Arc::new(run), &mut spiller)?;
+        let run = Arc::new(run);
+        let mut reader = if is_in_parts(bytes) {
+            let from = bytes.first_chunk().map_or(0, |word| u64::from_be_bytes(*word));
+            RunReader::open_from(run, from, &mut spiller)?
+        } else {
+            RunReader::open(run, &mut spiller)?
+        };
         while reader.advance()? {
             read += 1 + (reader.key().len() + reader.payload().len()) as u64 / u64::MAX;
         }
@@ -52,7 +63,7 @@ pub fn read_garbage_records(bytes: &[u8]) -> u64 {
 }
 
 /// Sorts a few hundred records, changes one run as `bytes` say (two bytes of position, one to mix
-/// in, again and again), and drains. Gives whether all records came.
+/// in, again and again), and drains, all at once or part by part. Gives whether all records came.
 ///
 /// # Errors
 ///
@@ -63,11 +74,13 @@ pub fn read_garbage_records(bytes: &[u8]) -> u64 {
 /// If the records that come are not those that went in, in order.
 pub fn drain_damaged_run(bytes: &[u8]) -> Result<bool, SortError> {
     let store = MemoryStore::new();
-    let mut sorter = ExternalSorter::new(options(&store, compression_of(bytes)).with_memory(2_000));
+    let options = options(&store, compression_of(bytes)).with_memory(2_000);
+    let in_parts = is_in_parts(bytes);
+    let mut sorter = ExternalSorter::new(options.with_fan_in(if in_parts { 64 } else { 4 }));
     for n in 0..256_u16 {
         sorter.push(&(n ^ 0x5a).to_be_bytes(), i64::from(n), &[7; 5])?;
     }
-    let mut stream = sorter.finish()?;
+    let streams = if in_parts { sorter.finish_ranges(3)? } else { vec![sorter.finish()?] };
     let mut names = element::SpillStore::list(&store, element::FileRole::SortRun, "")?;
     if let Some(name) = names.pop() {
         store.damage(&name, |file| {
@@ -81,10 +94,12 @@ pub fn drain_damaged_run(bytes: &[u8]) -> Result<bool, SortError> {
         });
     }
     let mut count = 0_u16;
-    while let Some(record) = stream.next()? {
-        assert_eq!(record.key, count.to_be_bytes(), "a changed record was handed out");
-        assert_eq!(record.payload, [7; 5]);
-        count += 1;
+    for mut stream in streams {
+        while let Some(record) = stream.next()? {
+            assert_eq!(record.key, count.to_be_bytes(), "a changed record was handed out");
+            assert_eq!(record.payload, [7; 5]);
+            count += 1;
+        }
     }
     assert_eq!(count, 256, "records are missing and nobody said so");
     Ok(true)
