@@ -16,12 +16,15 @@
 //!
 //! Filled by the sorter; drained, part by part, into a run or into the stream.
 
+mod clearing;
+
 use crate::account::Account;
-use crate::draft::{Draft, Drafted};
-use crate::radix::Entry;
+use crate::page::Page;
+use crate::radix::{Entry, sort_by_prefix_and_arrival};
 use crate::record::{self, Layout};
 use crate::rules::Rules;
 use crate::sorting::{Keyed, LARGE, sort_groups_beyond};
+use crate::stage::Staged;
 use crate::{CancelFlag, SortError, SorterOptions};
 
 const ENTRY_BYTES: u64 = size_of::<Entry>() as u64;
@@ -31,6 +34,9 @@ const SAMPLE: usize = 4_096;
 
 /// The share of the sample, one in so many, beyond which one part is too much of the whole.
 const EVEN: usize = 32;
+
+/// Pages of one part of many that take as many bytes as a second copy of its entries may.
+const ASIDE_PAGES: usize = 32;
 
 /// Bytes from a record's first to its last that are mostly enough to know which cache lines it is in.
 const SHORT_RECORD: usize = 27;
@@ -48,7 +54,7 @@ pub(crate) struct Cut {
 #[derive(Debug, Default)]
 struct Part {
     /// The page being filled; its place in `Buffer::pages` is the last of `pages`, and empty.
-    open: Vec<u8>,
+    open: Page,
     records: usize,
     /// The numbers of its pages, in order of arrival.
     pages: Vec<usize>,
@@ -58,13 +64,15 @@ struct Part {
 #[derive(Debug)]
 pub(crate) struct Buffer {
     /// Full pages of all parts; an open page's place is empty until [`Buffer::seal`].
-    pages: Vec<Vec<u8>>,
+    pages: Vec<Page>,
     /// At least one; a power of two of them.
     parts: Vec<Part>,
     /// Empty pages of the usual length, kept for the next round.
-    spare: Vec<Vec<u8>>,
+    spare: Vec<Page>,
     /// Records of one part that there is room to make entries of.
     entries_room: usize,
+    /// Records of a part up to which there is room for a second copy of its entries.
+    aside_room: usize,
     page_bytes: usize,
     /// 63 less the bits that choose a part.
     shift: u32,
@@ -84,6 +92,7 @@ impl Buffer {
             parts: vec![Part::default()],
             spare: Vec::new(),
             entries_room: 0,
+            aside_room: 0,
             page_bytes,
             shift: 63,
             cut: (cut.bits > 0).then_some(cut),
@@ -117,9 +126,9 @@ impl Buffer {
     /// Whether a record of `bytes` can be appended as things stand.
     #[inline]
     pub(crate) fn has_room(&self, prefix: u64, bytes: usize) -> bool {
-        self.parts.get(self.part(prefix)).is_some_and(|part| {
-            part.open.capacity() - part.open.len() >= bytes && part.records < self.entries_room
-        })
+        self.parts
+            .get(self.part(prefix))
+            .is_some_and(|part| part.open.room() >= bytes && part.records < self.entries_room)
     }
 
     /// Appends a record, for which there is room.
@@ -127,28 +136,10 @@ impl Buffer {
     pub(crate) fn push(&mut self, prefix: u64, timestamp: i64, key: &[u8], payload: &[u8]) {
         let part = self.part(prefix);
         if let Some(part) = self.parts.get_mut(part) {
-            record::append(&mut part.open, timestamp, key, payload);
+            let bytes = record::encoded_len(timestamp, key.len(), payload.len()).unwrap_or(0);
+            record::write(part.open.append(bytes), timestamp, key, payload);
             part.records += 1;
         }
-    }
-
-    /// Appends a record by what writes its payload, in place; there is room for a [`Draft`] of the key.
-    #[inline]
-    pub(crate) fn draft(
-        &mut self,
-        prefix: u64,
-        timestamp: i64,
-        key: &[u8],
-        is_damaged: &mut bool,
-        write_payload: impl FnOnce(&mut Vec<u8>),
-    ) -> Drafted {
-        let part = self.part(prefix);
-        let Some(part) = self.parts.get_mut(part) else { return Drafted::Damaged };
-        let mut draft = Draft::begin(&mut part.open, is_damaged, timestamp, key);
-        write_payload(draft.page());
-        let drafted = draft.end();
-        part.records += usize::from(matches!(drafted, Drafted::Done(_)));
-        drafted
     }
 
     /// Appends an encoded record, for which there is room.
@@ -156,9 +147,20 @@ impl Buffer {
     pub(crate) fn push_encoded(&mut self, prefix: u64, record: &[u8]) {
         let part = self.part(prefix);
         if let Some(part) = self.parts.get_mut(part) {
-            part.open.extend_from_slice(record);
+            part.open.append(record.len()).copy_from_slice(record);
             part.records += 1;
         }
+    }
+
+    /// Reads a byte of the place of each record that is about to be appended. Their sum is of no
+    /// meaning: the loads do not wait for each other, as the stores would.
+    #[inline]
+    pub(crate) fn peek(&self, records: &[Staged]) -> u8 {
+        let mut start = 0;
+        records.iter().fold(0_u8, |sum, staged| {
+            let bytes = staged.end - std::mem::replace(&mut start, staged.end);
+            sum ^ self.parts.get(self.part(staged.prefix)).map_or(0, |part| part.open.peek(bytes))
+        })
     }
 
     /// Makes room for a record of `bytes`; false if the account refuses and records must go first.
@@ -185,12 +187,12 @@ impl Buffer {
         }
         if !self.fits(part, bytes) {
             account.take_beyond(bytes as u64);
-            self.next_page(part, Vec::with_capacity(bytes));
+            self.next_page(part, Page::new(bytes));
         }
     }
 
     fn fits(&self, part: usize, bytes: usize) -> bool {
-        self.parts.get(part).is_some_and(|part| part.open.capacity() - part.open.len() >= bytes)
+        self.parts.get(part).is_some_and(|part| part.open.room() >= bytes)
     }
 
     fn grow_entries(&mut self, part: usize, account: &mut Account) -> bool {
@@ -203,7 +205,7 @@ impl Buffer {
         while !account.take(more as u64 * ENTRY_BYTES) {
             // Pages that an earlier round of longer records left make way for entries.
             if let Some(page) = self.spare.pop() {
-                account.give(page.capacity() as u64);
+                account.give(page.len() as u64);
             } else if more == 1 {
                 return false;
             } else {
@@ -227,21 +229,21 @@ impl Buffer {
         let wanted = bytes.max(self.page_bytes);
         for capacity in [wanted, bytes] {
             if account.take(capacity as u64) {
-                self.next_page(part, Vec::with_capacity(capacity));
+                self.next_page(part, Page::new(capacity));
                 return true;
             }
         }
         false
     }
 
-    fn next_page(&mut self, part: usize, page: Vec<u8>) {
+    fn next_page(&mut self, part: usize, page: Page) {
         let Some(part) = self.parts.get_mut(part) else { return };
         let last = std::mem::replace(&mut part.open, page);
         if let Some(place) = part.pages.last().and_then(|number| self.pages.get_mut(*number)) {
             *place = last;
         }
         part.pages.push(self.pages.len());
-        self.pages.push(Vec::new());
+        self.pages.push(Page::default());
     }
 
     /// Puts open pages to their places, before parts are sorted; nothing is pushed after that.
@@ -249,7 +251,7 @@ impl Buffer {
         for part in &mut self.parts {
             let open = std::mem::take(&mut part.open);
             if let Some(place) = part.pages.last().and_then(|number| self.pages.get_mut(*number))
-                && open.capacity() > 0
+                && open.len() > 0
             {
                 *place = open;
             }
@@ -279,27 +281,30 @@ impl Buffer {
         });
         let most = self.len(0) / EVEN;
         let is_even = sizes.iter().all(|size| size.0 <= most && size.1 <= page_bytes);
-        if !is_even || !account.take((page_bytes as u64) << bits) {
+        // So much for each part, and once for a second copy of the entries of one.
+        let aside_bytes = page_bytes * ASIDE_PAGES;
+        if !is_even || !account.take(((page_bytes as u64) << bits) + aside_bytes as u64) {
             self.unseal();
             return;
         }
         let mut dealt = Self::new(page_bytes, Cut::default());
         dealt.parts = (0..1 << bits).map(|_| Part::default()).collect();
         (dealt.shift, dealt.entries_room) = (shift, self.entries_room);
+        dealt.aside_room = aside_bytes / size_of::<Entry>();
         for part in 0..dealt.parts.len() {
-            dealt.next_page(part, Vec::with_capacity(page_bytes));
+            dealt.next_page(part, Page::new(page_bytes));
         }
         self.for_each_of(0, rules, |prefix, _, record| dealt.push_encoded(prefix, record));
         let last = std::mem::replace(self, dealt);
         let pages = last.pages.iter().chain(&last.spare);
-        account.give(pages.map(|page| page.capacity() as u64).sum());
+        account.give(pages.map(|page| page.len() as u64).sum());
     }
 
     /// Calls `each` for the records of a sealed part, in order of arrival: prefix, place, bytes.
     fn for_each_of(&self, part: usize, rules: &Rules, mut each: impl FnMut(u64, u64, &[u8])) {
         let numbers = self.parts.get(part).map_or(&[][..], |part| &part.pages);
         for number in numbers {
-            let mut rest = self.pages.get(*number).map_or(&[][..], Vec::as_slice);
+            let mut rest = self.pages.get(*number).map_or(&[][..], Page::records);
             let length = rest.len();
             while let Some(layout) = record::parse(rest) {
                 let (record, tail) = rest.split_at(layout.end);
@@ -313,7 +318,7 @@ impl Buffer {
 
     /// Makes the entries of a sealed part and sorts them by prefix, large groups of one prefix in
     /// full; the small ones are left to [`crate::window`]. Gives the number of whole keys that were
-    /// looked at.
+    /// looked at. `aside` is room for a second copy of entries.
     ///
     /// # Errors
     ///
@@ -322,14 +327,27 @@ impl Buffer {
         &self,
         part: usize,
         entries: &mut Vec<Entry>,
+        aside: &mut Vec<Entry>,
         rules: &Rules,
         cancel: Option<&CancelFlag>,
     ) -> Result<u64, SortError> {
-        entries.clear();
+        let length = self.len(part);
+        let is_aside = length <= self.aside_room;
+        let made = if is_aside { &mut *aside } else { &mut *entries };
+        made.clear();
         // Never more than there is room for in the account: the parts before were no longer.
-        entries.reserve_exact(self.len(part));
-        self.for_each_of(part, rules, |prefix, at, _| entries.push(Entry { prefix, at }));
+        made.reserve_exact(length);
+        self.for_each_of(part, rules, |prefix, at, _| made.push(Entry { prefix, at }));
+        if is_aside {
+            sort_by_prefix_and_arrival(aside, entries, 63 - self.shift);
+        }
         sort_groups_beyond(LARGE, entries, self, rules, cancel)
+    }
+
+    /// Bytes in use in the account for a second copy of entries; each stream that sorts parts of this
+    /// buffer needs as many.
+    pub(crate) fn aside_bytes(&self) -> u64 {
+        self.aside_room as u64 * ENTRY_BYTES
     }
 
     /// The bytes from a record's first on; the page's rest, records of later arrival included.
@@ -337,7 +355,7 @@ impl Buffer {
     pub(crate) fn bytes_at(&self, at: u64) -> &[u8] {
         let page = (at >> 32) as usize;
         let offset = (at & 0xffff_ffff) as usize;
-        self.pages.get(page).and_then(|page| page.get(offset..)).unwrap_or_default()
+        self.pages.get(page).and_then(|page| page.records().get(offset..)).unwrap_or_default()
     }
 
     #[inline]
@@ -354,31 +372,6 @@ impl Buffer {
             let bytes = self.bytes_at(entry.at);
             sum ^ byte(bytes, 0) ^ byte(bytes, SHORT_RECORD)
         })
-    }
-
-    /// Forgets all records; keeps usual pages, and the room for entries, for the next ones.
-    pub(crate) fn clear(&mut self, account: &mut Account) {
-        self.seal();
-        for mut page in self.pages.drain(..) {
-            if page.capacity() == self.page_bytes {
-                page.clear();
-                self.spare.push(page);
-            } else {
-                account.give(page.capacity() as u64);
-            }
-        }
-        for part in &mut self.parts {
-            part.pages.clear();
-            part.records = 0;
-        }
-    }
-
-    /// Drops everything and gives its bytes back to the account.
-    pub(crate) fn release(&mut self, account: &mut Account) {
-        self.clear(account);
-        let pages = self.spare.drain(..).map(|page| page.capacity() as u64).sum::<u64>();
-        let entries = std::mem::take(&mut self.entries_room);
-        account.give(pages + entries as u64 * ENTRY_BYTES);
     }
 }
 
@@ -430,10 +423,11 @@ mod tests {
         }
         assert_eq!(buffer.parts(), parts);
         buffer.seal();
-        let mut entries = Vec::new();
+        let (mut entries, mut aside) = (Vec::new(), Vec::new());
         let mut found = 0;
         for part in 0..parts {
-            buffer.sort_part(part, &mut entries, &rules, None).unwrap();
+            buffer.sort_part(part, &mut entries, &mut aside, &rules, None).unwrap();
+            assert!(entries.is_sorted_by_key(|entry| (entry.prefix, entry.at)));
             assert!(entries.iter().all(|entry| buffer.part(entry.prefix) == part));
             found += entries.len();
         }

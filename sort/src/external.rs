@@ -1,26 +1,32 @@
 //! [`ExternalSorter`]: byte-string records in, in any order.
 //!
-//! Fills the [`Buffer`]; when the memory refuses, sorts it and writes a run; at the end either hands
-//! out the sorted buffer, if nothing was spilled, or merges the runs. On one thread, unless the options
+//! Fills the [`Buffer`] by way of a [`Stage`]; when the memory refuses, sorts it and writes a run; at the
+//! end either hands out the sorted buffer, if nothing was spilled, or merges the runs. A buffer of many
+//! parts writes the upper ones alone at first: what it holds at the end is merged from memory. On one thread, unless the options
 //! ask for more: then runs behind the first are written by [`Lanes`] while the next records come.
 
 use std::sync::Arc;
 
 use crate::buffer::Buffer;
-use crate::draft::{self, Drafted};
 use crate::in_memory::{Held, InMemory};
+use crate::kept::Kept;
 use crate::lanes::{Lane, Lanes, write_run};
 use crate::merge::Merge;
 use crate::passes::{Pass, reduce};
 use crate::run::Run;
 use crate::spiller::Spiller;
+use crate::stage::{self, Begun, Stage};
 use crate::stream::Source;
 use crate::{
     RunDescription, SortError, SortStats, SortedStream, SorterOptions, durable, ranges, record,
 };
 
-/// A longer record does not leave its memory behind in the sorter.
-const SCRATCH: usize = 1 << 10;
+/// Runs up to which a part of the memory is kept from them; with more, little is saved, and a merge
+/// needs the memory for itself.
+const KEPT_RUNS: usize = 12;
+
+/// Runs that are a quarter of the memory, so that little is written too much; the others are half of it.
+const SHORT_RUNS: usize = 4;
 
 /// Sorts records by (key bytes, timestamp, arrival) within a budget.
 ///
@@ -58,11 +64,13 @@ pub struct ExternalSorter {
     runs: Vec<Run>,
     /// Once there is a run, if there is more than one thread.
     lanes: Option<Lanes>,
-    /// The key that [`ExternalSorter::push_with`] is given, until it says where the record goes; all of
-    /// a record that is not written in place. Nothing between two calls but capacity up to [`SCRATCH`].
-    scratch: Vec<u8>,
-    /// Whether the last payload was short, so that the next one is written in place.
-    is_short: bool,
+    /// Parts of the buffer, from the first on, of which no run has records.
+    unspilled: usize,
+    /// Bytes in use in the account for the blocks of a merge of the runs and of memory; none if the
+    /// memory is to be written as a whole.
+    merge_bytes: Option<u64>,
+    /// The latest records; they are in no page yet, but in the counts.
+    stage: Stage,
     has_failed: bool,
 }
 
@@ -72,11 +80,12 @@ impl ExternalSorter {
     pub fn new(options: SorterOptions) -> Self {
         Self {
             buffer: Buffer::of(&options),
+            stage: Stage::new(options.cut().bits > 0),
             spiller: Spiller::new(options),
             runs: Vec::new(),
             lanes: None,
-            scratch: Vec::new(),
-            is_short: true,
+            unspilled: usize::MAX,
+            merge_bytes: Some(0),
             has_failed: false,
         }
     }
@@ -91,19 +100,22 @@ impl ExternalSorter {
     pub fn push(&mut self, key: &[u8], timestamp: i64, payload: &[u8]) -> Result<(), SortError> {
         let bytes = record::encoded_len(timestamp, key.len(), payload.len())?;
         let prefix = self.spiller.rules.prefix(key);
-        if !self.buffer.has_room(prefix, bytes) {
-            self.make_room(prefix, bytes)?;
+        if self.buffer.parts() > 1 && bytes <= stage::BYTES {
+            self.stage.push(prefix, timestamp, key, payload);
+        } else {
+            self.settle()?;
+            if !self.buffer.has_room(prefix, bytes) {
+                self.make_room(prefix, bytes)?;
+            }
+            self.buffer.push(prefix, timestamp, key, payload);
         }
-        self.spiller.stats.records += 1;
-        self.spiller.stats.bytes_in += (key.len() + payload.len()) as u64;
-        self.buffer.push(prefix, timestamp, key, payload);
-        Ok(())
+        self.count(key.len() + payload.len())
     }
 
-    /// Adds a record whose key and payload the caller appends to memory of the sorter: the key first.
+    /// Adds a record whose key and payload the caller appends to memory of the sorter: the key first,
+    /// and behind bytes that are not its own.
     ///
-    /// Short payloads are written where they stay. The first long one behind a short one may, for as
-    /// long as the call, take memory beyond the budget: that of a page and of the record.
+    /// For as long as the call, a long record is in memory beyond the budget.
     ///
     /// # Errors
     ///
@@ -120,29 +132,22 @@ impl ExternalSorter {
         write_key: impl FnOnce(&mut Vec<u8>),
         write_payload: impl FnOnce(&mut Vec<u8>),
     ) -> Result<(), SortError> {
-        self.scratch.clear();
-        write_key(&mut self.scratch);
-        let key = self.scratch.len();
-        let prefix = self.spiller.rules.prefix(&self.scratch);
-        if self.is_short && key <= SCRATCH && self.buffer.has_room(prefix, draft::room_for(key)) {
-            let failed = &mut self.has_failed;
-            return match self.buffer.draft(prefix, timestamp, &self.scratch, failed, write_payload)
-            {
-                Drafted::Done(payload) => {
-                    self.spiller.stats.records += 1;
-                    self.spiller.stats.bytes_in += (key + payload) as u64;
-                    Ok(())
-                }
-                Drafted::TooLong(payload) => {
-                    self.scratch.extend_from_slice(&payload);
-                    self.push_scratch(key, timestamp)
-                }
-                Drafted::Damaged => panic!("a payload's writer took bytes of other records"),
-            };
+        let begun = self.stage.begin(timestamp);
+        write_key(&mut self.stage.bytes);
+        let payload_at = self.stage.bytes.len();
+        write_payload(&mut self.stage.bytes);
+        let end = self.stage.bytes.len();
+        if payload_at < begun.key_at || end < payload_at {
+            self.has_failed = true;
+            panic!("a record's writer took bytes of other records");
         }
-        write_payload(&mut self.scratch);
-        assert!(key <= self.scratch.len(), "a payload's writer took bytes of the key");
-        self.push_scratch(key, timestamp)
+        if !record::is_narrow(payload_at - begun.key_at, end - payload_at) {
+            return self.push_wide(begun, payload_at - begun.key_at, timestamp);
+        }
+        let key = self.stage.bytes.get(begun.key_at..payload_at).unwrap_or_default();
+        let prefix = self.spiller.rules.prefix(key);
+        self.stage.complete(begun, payload_at, prefix);
+        self.count(end - begun.key_at)
     }
 
     /// A sorter that goes on with runs that an earlier one sealed, as if their records had been pushed
@@ -158,6 +163,7 @@ impl ExternalSorter {
     pub fn resume(options: SorterOptions, sealed: Vec<RunDescription>) -> Result<Self, SortError> {
         let mut sorter = Self::new(options);
         sorter.runs = durable::adopt(sealed, &sorter.spiller)?;
+        sorter.merge_bytes = None;
         Ok(sorter)
     }
 
@@ -177,7 +183,9 @@ impl ExternalSorter {
         if !self.spiller.options.durable_runs {
             return Err(SortError::NotDurable);
         }
-        self.spill()?;
+        self.write_whole();
+        self.settle()?;
+        self.spill(0)?;
         self.wait()?;
         Ok(durable::describe(&mut self.runs))
     }
@@ -206,6 +214,12 @@ impl ExternalSorter {
     ///
     /// [`SortError`] if runs cannot be written or merged, or the sorter is cancelled.
     pub fn finish(mut self) -> Result<SortedStream, SortError> {
+        self.settle_last()?;
+        if let Some(merge_bytes) = self.merge_bytes
+            && !self.runs.is_empty()
+        {
+            return self.finish_kept(merge_bytes);
+        }
         if self.sort_or_reduce()? {
             let parts = 0..self.buffer.parts();
             let held = Held { buffer: self.buffer, _account: None };
@@ -229,22 +243,49 @@ impl ExternalSorter {
     ///
     /// As [`ExternalSorter::finish`].
     pub fn finish_ranges(mut self, ways: usize) -> Result<Vec<SortedStream>, SortError> {
+        self.settle_last()?;
         if self.sort_or_reduce()? {
             return ranges::of_buffer(self.buffer, self.spiller, ways);
         }
         ranges::of_runs(self.runs, self.spiller, ways)
     }
 
+    /// Before the end: all records are in the buffer, if the sorter can be used.
+    fn settle_last(&mut self) -> Result<(), SortError> {
+        self.check_usable()?;
+        self.spiller.check_cancel()?;
+        self.settle()
+    }
+
+    /// The parts that were never spilled come first, from memory alone; then runs and the rest of the
+    /// memory, merged.
+    fn finish_kept(mut self, merge_bytes: u64) -> Result<SortedStream, SortError> {
+        self.spiller.stats.passes += 1;
+        self.buffer.seal();
+        self.buffer.release_spare(&mut self.spiller.account);
+        self.spiller.account.give(merge_bytes);
+        let parts = self.buffer.parts();
+        let first = self.unspilled.min(parts);
+        let records = (first..parts).map(|part| self.buffer.len(part) as u64).sum();
+        let held = Arc::new(Held { buffer: self.buffer, _account: None });
+        let rest = InMemory::parts(Arc::clone(&held), first..parts);
+        let spiller = &mut self.spiller;
+        let block_bytes = spiller.options.block_bytes();
+        let kept = Kept::new(rest, spiller.rules, spiller.options.cancel.clone(), block_bytes);
+        let merge = Merge::open_with(self.runs, kept, records, spiller)?;
+        let memory = Source::Memory(InMemory::parts(held, 0..first));
+        Ok(SortedStream::new(self.spiller, memory).with_then(merge))
+    }
+
     /// Seals the buffer and answers true, or, if there are runs, brings them down to what one merge
     /// can read.
     fn sort_or_reduce(&mut self) -> Result<bool, SortError> {
-        self.check_usable()?;
-        self.spiller.check_cancel()?;
         if self.runs.is_empty() {
             self.buffer.seal();
             return Ok(true);
         }
-        self.spill()?;
+        self.write_whole();
+        self.spill(0)?;
         self.wait()?;
         self.buffer.release(&mut self.spiller.account);
         if let Some(lanes) = self.lanes.take() {
@@ -263,7 +304,8 @@ impl ExternalSorter {
         if self.grow(prefix, bytes) {
             return Ok(());
         }
-        self.spill()?;
+        let from = self.first_to_spill();
+        self.spill(from)?;
         if !self.grow(prefix, bytes) {
             self.buffer.grow_beyond(prefix, bytes, &mut self.spiller.account);
         }
@@ -279,22 +321,78 @@ impl ExternalSorter {
         if self.has_failed { Err(SortError::Failed) } else { Ok(()) }
     }
 
-    /// Adds a record that lies in the scratch memory, the first `key` bytes of which are its key.
-    #[cold]
-    fn push_scratch(&mut self, key: usize, timestamp: i64) -> Result<(), SortError> {
-        let scratch = std::mem::take(&mut self.scratch);
-        let (key, payload) = scratch.split_at(key);
-        self.is_short = payload.len() <= draft::SHORT_PAYLOAD;
-        let pushed = self.push(key, timestamp, payload);
-        if scratch.capacity() <= SCRATCH {
-            self.scratch = scratch;
-        }
-        pushed
+    /// Counts a record of so many bytes; the stage is emptied when it is full.
+    #[inline]
+    fn count(&mut self, bytes: usize) -> Result<(), SortError> {
+        self.spiller.stats.records += 1;
+        self.spiller.stats.bytes_in += bytes as u64;
+        if self.stage.is_full() { self.settle() } else { Ok(()) }
     }
 
-    /// Writes the buffer as a run, or has it written, if it holds records. A failed spill drops
-    /// everything.
-    fn spill(&mut self) -> Result<(), SortError> {
+    /// Adds a record that the stage's form has no room for.
+    #[cold]
+    fn push_wide(&mut self, begun: Begun, key: usize, timestamp: i64) -> Result<(), SortError> {
+        let parts = self.stage.take_out(begun);
+        let (key, payload) = parts.split_at(key);
+        self.push(key, timestamp, payload)
+    }
+
+    /// Moves the staged records to their pages.
+    fn settle(&mut self) -> Result<(), SortError> {
+        if self.stage.is_empty() {
+            return Ok(());
+        }
+        let mut stage = std::mem::take(&mut self.stage);
+        let settled = self.settle_all(&stage);
+        stage.clear();
+        self.stage = stage;
+        settled
+    }
+
+    fn settle_all(&mut self, stage: &Stage) -> Result<(), SortError> {
+        if stage.holds_back() {
+            std::hint::black_box(self.buffer.peek(&stage.records));
+        }
+        let mut start = 0;
+        for staged in &stage.records {
+            // Bytes are missing only where a writer took them away and then panicked.
+            let Some(record) = stage.bytes.get(start..staged.end) else {
+                return Err(SortError::Failed);
+            };
+            if !self.buffer.has_room(staged.prefix, record.len()) {
+                self.make_room(staged.prefix, record.len())?;
+            }
+            self.buffer.push_encoded(staged.prefix, record);
+            start = staged.end;
+        }
+        Ok(())
+    }
+
+    /// The part from which on the buffer is to be written: an upper share of what it holds as long
+    /// as runs are few, for then much of the rest may never have to be.
+    fn first_to_spill(&mut self) -> usize {
+        let most = KEPT_RUNS.min(self.spiller.options.fan_in);
+        let is_kept =
+            self.buffer.parts() > 1 && self.runs.len() < most && !self.spiller.options.durable_runs;
+        if !is_kept {
+            self.write_whole();
+        }
+        if self.merge_bytes.is_none() {
+            return 0;
+        }
+        let share = if self.runs.len() < SHORT_RUNS { 4 } else { 2 };
+        self.buffer.upper(share, self.unspilled)
+    }
+
+    /// From here on the buffer is written as a whole.
+    fn write_whole(&mut self) {
+        let merge_bytes = self.merge_bytes.take().unwrap_or(0);
+        self.spiller.account.give(merge_bytes);
+    }
+
+    /// Writes the buffer from a part on as a run, or has all of it written, if it holds records. A failed
+    /// spill drops everything.
+    fn spill(&mut self, from: usize) -> Result<(), SortError> {
         if self.buffer.is_empty() {
             return Ok(());
         }
@@ -304,12 +402,30 @@ impl ExternalSorter {
             self.runs.extend(run);
             return Ok(());
         }
-        let written = write_run(&mut self.buffer, &mut self.spiller);
+        let written = write_run(&mut self.buffer, from, &mut self.spiller);
         let run = written.map_err(|error| self.fail(error))?;
+        self.buffer.clear_from(from, &mut self.spiller.account);
+        self.unspilled = self.unspilled.min(from);
+        self.reserve_for(&run);
         self.runs.push(run);
-        self.buffer.clear(&mut self.spiller.account);
         self.open_lanes();
         Ok(())
+    }
+
+    /// Takes memory for a merge's block of the run, and with the first one for that of the memory;
+    /// pages that are free make way.
+    fn reserve_for(&mut self, run: &Run) {
+        let Some(merge_bytes) = &mut self.merge_bytes else { return };
+        let Spiller { account, options, .. } = &mut self.spiller;
+        let first = if *merge_bytes == 0 { options.block_bytes() } else { 0 };
+        let bytes = run.largest_block + run.largest_packed + first;
+        while !account.take_reserved(bytes) {
+            if !self.buffer.release_page(account) {
+                account.take_beyond(bytes);
+                break;
+            }
+        }
+        *merge_bytes += bytes;
     }
 
     /// Cuts the memory into lanes, if there is more than one thread. The first run is not written by

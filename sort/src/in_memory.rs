@@ -29,6 +29,8 @@ pub(crate) struct InMemory {
     parts: Range<usize>,
     /// The sorted part; shared only if `parts` is empty from the start.
     entries: Arc<Vec<Entry>>,
+    /// Room to sort in.
+    aside: Vec<Entry>,
     /// Entries that the window has not taken yet.
     left: Range<usize>,
     window: Box<Window>,
@@ -44,6 +46,7 @@ impl InMemory {
             held,
             parts,
             entries: Arc::default(),
+            aside: Vec::new(),
             left: 0..0,
             window: Box::new(Window::new()),
             at: 0,
@@ -96,7 +99,7 @@ impl InMemory {
         while self.left.is_empty() {
             let Some(part) = self.parts.next() else { return Ok(false) };
             let entries = Arc::make_mut(&mut self.entries);
-            self.deep += buffer.sort_part(part, entries, rules, cancel)?;
+            self.deep += buffer.sort_part(part, entries, &mut self.aside, rules, cancel)?;
             self.left = 0..entries.len();
         }
         let Range { start, end } = self.left;

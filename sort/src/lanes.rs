@@ -152,8 +152,8 @@ impl Worker {
         let (done, written) = sync_channel(1);
         let work = move || {
             for mut lane in lanes {
-                let run = write_run(&mut lane.buffer, &mut lane.spiller);
-                lane.buffer.clear(&mut lane.spiller.account);
+                let run = write_run(&mut lane.buffer, 0, &mut lane.spiller);
+                lane.buffer.clear_from(0, &mut lane.spiller.account);
                 if done.send((lane, run)).is_err() {
                     return;
                 }
@@ -189,15 +189,20 @@ impl Worker {
     }
 }
 
-/// Sorts a buffer part by part and writes it as a run. The buffer stays as it is.
-pub(crate) fn write_run(buffer: &mut Buffer, spiller: &mut Spiller) -> Result<Run, SortError> {
+/// Sorts a buffer part by part, beginning with part `from`, and writes it as a run. The buffer stays as it
+/// is.
+pub(crate) fn write_run(
+    buffer: &mut Buffer,
+    from: usize,
+    spiller: &mut Spiller,
+) -> Result<Run, SortError> {
     buffer.seal();
     let mut writer = spiller.create_run()?;
     let mut window = Window::new();
-    let mut entries = Vec::new();
-    for part in 0..buffer.parts() {
+    let (mut entries, mut aside) = (Vec::new(), Vec::new());
+    for part in from..buffer.parts() {
         let rules = spiller.rules;
-        let deep = buffer.sort_part(part, &mut entries, &rules, spiller.cancel())?;
+        let deep = buffer.sort_part(part, &mut entries, &mut aside, &rules, spiller.cancel())?;
         spiller.stats.deep_comparisons += deep;
         let mut next = 0;
         while next < entries.len() {

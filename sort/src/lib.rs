@@ -3,10 +3,10 @@
 //! ```text
 //! options, rules       what is asked, and the one order
 //!
-//! ExternalSorter --> buffer (draft, sorting, radix, window) -- in_memory --> SortedStream --> Groups
+//! ExternalSorter --> stage --> buffer (page, sorting, radix, window) -- in_memory --> SortedStream --> Groups
 //!      |               |                                 ^
 //!      |               v when the memory refuses         |
-//!      |          spiller, run (record, block) --> run_reader, merge (passes before)
+//!      |          spiller, run (record, block) --> run_reader, kept, merge (passes before)
 //!      |
 //! lanes                runs written by threads while the next buffer fills
 //! ranges               one sort cut into parts that threads drain side by side
@@ -73,16 +73,17 @@ mod buffer;
 mod combined;
 mod combining;
 mod directories;
-mod draft;
 mod durable;
 mod error;
 mod external;
 mod fuzzing;
 mod grouped;
 mod in_memory;
+mod kept;
 mod lanes;
 mod merge;
 mod options;
+mod page;
 mod passes;
 mod radix;
 mod ranges;
@@ -92,6 +93,7 @@ mod run;
 mod run_reader;
 mod sorting;
 mod spiller;
+mod stage;
 mod stats;
 mod stream;
 mod table;

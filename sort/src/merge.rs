@@ -11,6 +11,7 @@ use std::hint::select_unpredictable;
 use std::sync::Arc;
 
 use crate::SortError;
+use crate::kept::Kept;
 use crate::run::Run;
 use crate::run_reader::RunReader;
 use crate::spiller::Spiller;
@@ -77,7 +78,26 @@ impl Merge {
                 Some(from) => RunReader::open_from(run, from, spiller)?,
             });
         }
-        Ok(Self {
+        Ok(Self::of(readers))
+    }
+
+    /// Opens all of `runs`, and records of memory that came after theirs.
+    pub(crate) fn open_with(
+        runs: Vec<Run>,
+        kept: Kept,
+        records: u64,
+        spiller: &mut Spiller,
+    ) -> Result<Self, SortError> {
+        let mut readers = Vec::with_capacity(runs.len() + 1);
+        for run in runs {
+            readers.push(RunReader::open(Arc::new(run), spiller)?);
+        }
+        readers.push(RunReader::of_memory(kept, records, spiller));
+        Ok(Self::of(readers))
+    }
+
+    fn of(readers: Vec<RunReader>) -> Self {
+        Self {
             heads: vec![ENDED; readers.len()],
             alive: vec![false; readers.len()],
             losers: vec![Player::default(); readers.len()],
@@ -85,7 +105,13 @@ impl Merge {
             winner: 0,
             is_started: false,
             deep_comparisons: 0,
-        })
+        }
+    }
+
+    /// Whole keys that were looked at, those in memory included.
+    pub(crate) fn all_deep_comparisons(&self) -> u64 {
+        let kept = self.readers.last().map_or(0, RunReader::deep_comparisons);
+        self.deep_comparisons + kept
     }
 
     /// Ends where `next`, a merge of the same runs from further on, begins; neither has begun.

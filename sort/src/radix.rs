@@ -54,6 +54,63 @@ pub(crate) fn sort_by_prefix(entries: &mut [Entry]) {
     }
 }
 
+/// Sorts by prefix, and by arrival where prefixes are equal; the result is in `entries`. In: entries in
+/// the order of arrival, in `aside`, whose prefixes have the same first `known` bits.
+///
+/// Two stable passes, least significant digit first, order nearly all entries without a branch that
+/// could be guessed wrong; insertion does the rest.
+pub(crate) fn sort_by_prefix_and_arrival(
+    aside: &mut Vec<Entry>,
+    entries: &mut Vec<Entry>,
+    known: u32,
+) {
+    let bits = (aside.len().max(2).ilog2() - 1).clamp(1, MOST_BITS_CACHED);
+    scatter(aside, entries, known + bits, bits);
+    scatter(entries, aside, known, bits);
+    std::mem::swap(aside, entries);
+    insert_all(entries);
+}
+
+/// Puts entries into the order of the `bits` behind the first `skipped`; stable.
+fn scatter(from: &[Entry], into: &mut Vec<Entry>, skipped: u32, bits: u32) {
+    into.resize(from.len(), Entry::default());
+    let digit = |entry: &Entry| (entry.prefix << skipped >> (64 - bits)) as usize;
+    let mut heads = [0_u32; 1 << MOST_BITS_CACHED];
+    for entry in from {
+        heads[digit(entry)] += 1;
+    }
+    let mut sum = 0;
+    for head in heads.iter_mut().take(1 << bits) {
+        sum += std::mem::replace(head, sum);
+    }
+    let into = into.as_mut_slice();
+    for entry in from {
+        let head = &mut heads[digit(entry)];
+        into[*head as usize] = *entry;
+        *head += 1;
+    }
+}
+
+/// Insertion into what is nearly in order. Where digits of few bits have left too much to do, the
+/// standard library goes on.
+fn insert_all(entries: &mut [Entry]) {
+    let mut moves = 4 * entries.len();
+    for at in 1..entries.len() {
+        let entry = entries[at];
+        let mut hole = at;
+        while hole > 0 && entries[hole - 1].prefix > entry.prefix {
+            entries[hole] = entries[hole - 1];
+            hole -= 1;
+        }
+        entries[hole] = entry;
+        moves = moves.saturating_sub(at - hole);
+        if moves == 0 {
+            entries.sort_unstable_by_key(|entry| (entry.prefix, entry.at));
+            return;
+        }
+    }
+}
+
 fn sort_small(entries: &mut [Entry]) {
     if entries.len() > 20 {
         entries.sort_unstable_by_key(|entry| entry.prefix);
@@ -130,6 +187,18 @@ mod tests {
             assert!(entries.is_sorted_by_key(|entry| entry.prefix), "{count}");
             entries.sort_unstable_by_key(|entry| (entry.prefix, entry.at));
             assert_eq!(entries, expected, "an entry is lost or doubled");
+
+            entries.sort_unstable_by_key(|entry| entry.at);
+            for (known, top) in [(0, 0), (9, 0x155 << 55)] {
+                let within =
+                    |entry: &Entry| Entry { prefix: top | entry.prefix >> known, ..*entry };
+                let from: Vec<Entry> = entries.iter().map(within).collect();
+                let (mut aside, mut into) = (from.clone(), Vec::new());
+                sort_by_prefix_and_arrival(&mut aside, &mut into, known);
+                let mut expected = from.clone();
+                expected.sort_by_key(|entry| entry.prefix);
+                assert_eq!(into, expected);
+            }
         }
     }
 

@@ -26,7 +26,8 @@ pub(crate) fn of_buffer(
     let cuts = if buffer.parts() > 1 {
         cut_between_parts(&buffer, ways, &mut spiller)
     } else {
-        let deep = buffer.sort_part(0, &mut entries, &spiller.rules, spiller.cancel())?;
+        let (rules, cancel) = (spiller.rules, spiller.cancel());
+        let deep = buffer.sort_part(0, &mut entries, &mut Vec::new(), &rules, cancel)?;
         spiller.stats.deep_comparisons += deep;
         cut_within_part(&entries, ways)
     };
@@ -76,7 +77,8 @@ fn cut_between_parts(buffer: &Buffer, ways: usize, spiller: &mut Spiller) -> Vec
     let mut ways = ways.clamp(1, buffer.parts());
     while ways > 1 {
         let missing = (longest * ways).saturating_sub(buffer.entries_room());
-        if spiller.account.take_reserved((missing * size_of::<Entry>()) as u64) {
+        let aside = buffer.aside_bytes() * (ways as u64 - 1);
+        if spiller.account.take_reserved((missing * size_of::<Entry>()) as u64 + aside) {
             break;
         }
         ways -= 1;

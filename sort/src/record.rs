@@ -104,6 +104,34 @@ pub(crate) fn append(out: &mut Vec<u8>, timestamp: i64, key: &[u8], payload: &[u
     out.extend_from_slice(payload);
 }
 
+/// Writes a record into a place of its length. Lengths must have passed [`encoded_len`].
+#[inline]
+pub(crate) fn write(place: &mut [u8], timestamp: i64, key: &[u8], payload: &[u8]) {
+    let flag = if timestamp == NO_TIMESTAMP { 0 } else { HAS_TIMESTAMP };
+    let is_narrow = is_narrow(key.len(), payload.len());
+    let lengths = (key.len() as u32 | u32::from(flag)) | (payload.len() as u32) << 16;
+    let word = if is_narrow { lengths } else { u32::from(WIDE | flag) };
+    let Some((head, mut rest)) = place.split_first_chunk_mut() else { return };
+    *head = word.to_le_bytes();
+    if !is_narrow {
+        for length in [key.len(), payload.len()] {
+            let Some((place, tail)) = rest.split_first_chunk_mut() else { return };
+            *place = (length as u32).to_le_bytes();
+            rest = tail;
+        }
+    }
+    if flag != 0 {
+        let Some((place, tail)) = rest.split_first_chunk_mut() else { return };
+        *place = timestamp.to_le_bytes();
+        rest = tail;
+    }
+    let Some((place, rest)) = rest.split_at_mut_checked(key.len()) else { return };
+    place.copy_from_slice(key);
+    if let Some(place) = rest.get_mut(..payload.len()) {
+        place.copy_from_slice(payload);
+    }
+}
+
 /// Sets the lengths of the record at `start`, whose head was written for the narrow form, once they
 /// are known; they must fit it ([`is_narrow`]).
 #[inline]
@@ -131,6 +159,9 @@ mod tests {
         let mut direct = Vec::new();
         append(&mut direct, timestamp, &key, &payload);
         assert_eq!(direct.len(), encoded_len(timestamp, key.len(), payload.len()).unwrap());
+        let mut placed = vec![5; direct.len()];
+        write(&mut placed, timestamp, &key, &payload);
+        assert_eq!(placed, direct);
         let layout = parse(&direct).unwrap();
         assert_eq!(layout.timestamp, timestamp);
         assert_eq!(&direct[layout.key_at..layout.payload_at], key);

@@ -6,6 +6,8 @@
 //!
 //! A reader of a part of a run begins at a record and ends before another, both known by their places
 //! ([`RunReader::open_from`], [`RunReader::end_before`]): a step costs the same as in a whole run.
+//!
+//! Records that were never written ([`crate::kept`]) are read alike, but for file and checksum.
 
 use std::sync::Arc;
 
@@ -13,6 +15,7 @@ use element::{FileRole, StoreError, StoreReader};
 
 use crate::SortError;
 use crate::block::{self, HEAD, Head, Identity};
+use crate::kept::Kept;
 use crate::record::{self, Layout};
 use crate::rules::Rules;
 use crate::run::{BlockStart, Run};
@@ -24,6 +27,8 @@ pub(crate) struct RunReader {
     // Before the run, so that the file is closed when it is deleted.
     open: Option<(Box<dyn StoreReader>, OpenFile)>,
     run: Option<Arc<Run>>,
+    /// Where blocks come from if there is no run.
+    kept: Option<Kept>,
     name: String,
     rules: Rules,
     offset: u64,
@@ -79,6 +84,7 @@ impl RunReader {
         let mut opened = Self {
             open: Some((reader, open)),
             run: Some(run),
+            kept: None,
             name,
             rules: spiller.rules,
             offset: start.offset,
@@ -106,6 +112,37 @@ impl RunReader {
     pub(crate) fn end_before(&mut self, next: &Self) {
         self.left = self.left.saturating_sub(next.left);
         self.left_in_block = self.left_in_block.min(self.left);
+    }
+
+    /// Reads `records` records of memory, without a file. One block of them is taken from the account.
+    pub(crate) fn of_memory(kept: Kept, records: u64, spiller: &mut Spiller) -> Self {
+        let taken = spiller.options.block_bytes();
+        if !spiller.account.take_reserved(taken) {
+            spiller.account.take_beyond(taken);
+        }
+        Self {
+            open: None,
+            run: None,
+            kept: Some(kept),
+            name: String::new(),
+            rules: spiller.rules,
+            offset: 0,
+            next_block: 0,
+            next_head: [0; HEAD],
+            stored: Vec::new(),
+            raw: Vec::new(),
+            at: 0,
+            layout: Layout::default(),
+            left_in_block: 0,
+            left: records,
+            left_in_run: records,
+            taken,
+        }
+    }
+
+    /// Whole keys that were looked at to put records of memory in order.
+    pub(crate) fn deep_comparisons(&self) -> u64 {
+        self.kept.as_ref().map_or(0, Kept::deep_comparisons)
     }
 
     /// Goes to the next record; false at the end, when the file is gone unless others read it.
@@ -212,6 +249,11 @@ impl RunReader {
 
     #[cold]
     fn read_block(&mut self) -> Result<(), SortError> {
+        if let Some(kept) = &mut self.kept {
+            self.left_in_block = kept.fill(&mut self.raw)?;
+            (self.at, self.layout) = (0, Layout::default());
+            return Ok(());
+        }
         let Some(run) = &self.run else {
             return Err(self.damaged("the run is closed"));
         };

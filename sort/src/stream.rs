@@ -43,7 +43,7 @@ impl Source {
     fn deep_comparisons(&self) -> u64 {
         match self {
             Self::Memory(memory) => memory.deep_comparisons(),
-            Self::Runs(merge) => merge.deep_comparisons,
+            Self::Runs(merge) => merge.all_deep_comparisons(),
             Self::Ended => 0,
         }
     }
@@ -55,6 +55,8 @@ impl Source {
 pub struct SortedStream {
     // Before the spiller: files are closed and deleted first, then the loan ends.
     source: Source,
+    /// What comes behind the source.
+    then: Option<Merge>,
     spiller: Spiller,
     /// Records until the cancel flag is looked at.
     until_check: u32,
@@ -66,7 +68,7 @@ const CHECK_EVERY: u32 = 1_024;
 impl SortedStream {
     pub(crate) fn new(spiller: Spiller, source: Source) -> Self {
         let records = source.records();
-        Self { source, spiller, until_check: 0, records }
+        Self { source, then: None, spiller, until_check: 0, records }
     }
 
     /// How many records this stream has in all, those that it has given among them.
@@ -76,6 +78,11 @@ impl SortedStream {
     #[must_use]
     pub fn records(&self) -> u64 {
         self.records
+    }
+
+    /// The records of `source`, then those of `then`, which begin behind them.
+    pub(crate) fn with_then(self, then: Merge) -> Self {
+        Self { records: self.records + then.records(), then: Some(then), ..self }
     }
 
     /// The next record, or `None` at the end, when memory and files have been given back.
@@ -148,6 +155,7 @@ impl SortedStream {
         };
         match step {
             Ok(true) => Ok(true),
+            Ok(false) if self.then.is_some() => self.go_on(),
             Ok(false) => {
                 self.end();
                 self.spiller.check_deletions()?;
@@ -182,6 +190,15 @@ impl SortedStream {
         }
     }
 
+    /// From the source to what comes behind it.
+    #[cold]
+    fn go_on(&mut self) -> Result<bool, SortError> {
+        self.spiller.stats.deep_comparisons += self.source.deep_comparisons();
+        self.source = self.then.take().map_or(Source::Ended, Source::Runs);
+        self.until_check = self.until_check.max(1);
+        self.advance()
+    }
+
     #[cold]
     fn check_cancel(&mut self) -> Result<(), SortError> {
         self.until_check = CHECK_EVERY;
@@ -197,6 +214,7 @@ impl SortedStream {
         }
         self.spiller.stats.deep_comparisons += self.source.deep_comparisons();
         self.source = Source::Ended;
+        self.then = None;
         self.spiller.account.end();
     }
 }

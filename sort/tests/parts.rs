@@ -116,3 +116,36 @@ fn threads_share_the_parts_and_the_memory() {
     assert!(drained.concat() == expected(&input));
     place.assert_clean();
 }
+
+/// What of the records is written follows what does not fit: the lower parts of the order stay.
+#[test]
+fn a_buffer_that_overflows_by_little_writes_little() {
+    let input = rows(220_000, |n| hashed(n, 30_000), |_| NO_TIMESTAMP);
+    let all = 220_000 * (4 + 16 + 8);
+    for (memory, share) in [(DEALS, 65), (5 << 20, 50), (6 << 20, 26)] {
+        for sort in [sort, sort_with] {
+            let place = Place::new(memory);
+            let (sorted, stats) = sort(place.options(), &input).unwrap();
+            assert!(sorted == expected(&input));
+            let percent = stats.spilled_raw * 100 / all;
+            assert!((1..=share).contains(&percent), "{percent} % of {memory}: {stats:?}");
+            assert_eq!(stats.passes, 1);
+            assert!(stats.peak_bytes <= memory && stats.peak_open_files <= stats.runs);
+            place.assert_clean();
+        }
+    }
+}
+
+#[test]
+fn a_buffer_that_overflows_often_is_written_as_a_whole() {
+    let mut input = rows(250_000, |n| hashed(n, 3_000), |_| NO_TIMESTAMP);
+    input.iter_mut().for_each(|row| row.2.resize(100, 0));
+    for fan_in in [3, 128] {
+        let place = Place::new(DEALS);
+        let (sorted, stats) = sort_with(place.options().with_fan_in(fan_in), &input).unwrap();
+        assert!(sorted == expected(&input));
+        assert!(stats.runs < 25, "{stats:?}");
+        assert!(stats.peak_bytes <= DEALS);
+        place.assert_clean();
+    }
+}

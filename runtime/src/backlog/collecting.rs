@@ -197,8 +197,7 @@ impl<C: Fold<I>, I> Collecting<C, I> {
             for (value, timestamp) in batch.into_records() {
                 position.next();
                 match gathered {
-                    // The key is put together in the sorter's own memory: a copy of what was written a
-                    // moment ago would wait for the stores to all pages before it.
+                    // The key is put together in the sorter's own memory, which saves a copy.
                     Gathered::Sort(sorter) => sorter.push_with(
                         timestamp.map_or(i64::MIN, Timestamp::as_millis),
                         |key| {
@@ -285,16 +284,17 @@ impl<C: Fold<I>, I> Collecting<C, I> {
     }
 }
 
-/// Appends the hash and the bytes of a record's key to an empty vector.
+/// Appends the hash and the bytes of a record's key.
 #[inline]
 fn write_prefixed<I, K: Key>(
     value: &I,
     selector: &KeySelector<I, K>,
     out: &mut Vec<u8>,
 ) -> KeyHash {
+    let start = out.len();
     out.extend_from_slice(&[0; 8]);
     selector.encode(value, out);
-    prefix_with_hash(out)
+    prefix_with_hash(out.get_mut(start..).unwrap_or_default())
 }
 
 /// Writes the hash of what follows the first eight bytes into them.

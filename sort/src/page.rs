@@ -1,0 +1,54 @@
+//! [`Page`]: memory that records are put into, one behind the other.
+//!
+//! All its bytes are there from the start, so that a place can be read before it is written: the
+//! cache lines of many pages are asked for at once, and stores do not wait for one after the other.
+
+/// A page of records.
+#[derive(Debug, Default)]
+pub(crate) struct Page {
+    /// Of the page's whole length; what lies behind `filled` is of no meaning.
+    bytes: Vec<u8>,
+    filled: usize,
+}
+
+impl Page {
+    pub(crate) fn new(bytes: usize) -> Self {
+        Self { bytes: vec![0; bytes], filled: 0 }
+    }
+
+    /// The page's whole length.
+    pub(crate) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Bytes that are free.
+    #[inline]
+    pub(crate) fn room(&self) -> usize {
+        self.bytes.len() - self.filled
+    }
+
+    /// Its records.
+    #[inline]
+    pub(crate) fn records(&self) -> &[u8] {
+        self.bytes.get(..self.filled).unwrap_or_default()
+    }
+
+    /// The next `bytes`, to be written; empty if there is no room.
+    #[inline]
+    pub(crate) fn append(&mut self, bytes: usize) -> &mut [u8] {
+        let start = self.filled;
+        let place = self.bytes.get_mut(start..start + bytes).unwrap_or_default();
+        self.filled = start + place.len();
+        place
+    }
+
+    /// The byte that ends a record of `bytes`, were it appended.
+    #[inline]
+    pub(crate) fn peek(&self, bytes: usize) -> u8 {
+        self.bytes.get(self.filled + bytes.saturating_sub(1)).copied().unwrap_or(0)
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.filled = 0;
+    }
+}
