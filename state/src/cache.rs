@@ -26,7 +26,9 @@ struct Node {
 #[derive(Debug)]
 pub(crate) struct KeyCache {
     nodes: Vec<Node>,
+    /// All keys if there are several; a single one is found without it.
     index: HashTable<u32>,
+    keys: usize,
     free: Vec<u32>,
     oldest: u32,
     newest: u32,
@@ -35,18 +37,21 @@ pub(crate) struct KeyCache {
 impl KeyCache {
     pub(crate) fn new() -> Self {
         let index = HashTable::new();
-        Self { nodes: Vec::new(), index, free: Vec::new(), oldest: NONE, newest: NONE }
+        Self { nodes: Vec::new(), index, keys: 0, free: Vec::new(), oldest: NONE, newest: NONE }
     }
 
     /// The number of keys.
     pub(crate) fn len(&self) -> usize {
-        self.index.len()
+        self.keys
     }
 
     /// The index of a key, which becomes the most recently used.
     pub(crate) fn find(&mut self, hash: u64, key: &EntryKey) -> Option<u32> {
         let nodes = &self.nodes;
         let same = |at: &u32| nodes[*at as usize].hash == hash && nodes[*at as usize].key == *key;
+        if self.keys < 2 {
+            return (self.keys == 1 && same(&self.newest)).then_some(self.newest);
+        }
         let found = *self.index.find(spread(hash), same)?;
         if self.newest != found {
             self.unlink(found);
@@ -68,8 +73,13 @@ impl KeyCache {
                 u32::try_from(self.nodes.len() - 1).expect("a cache holds fewer than 2^32 keys")
             }
         };
-        let nodes = &self.nodes;
-        self.index.insert_unique(spread(hash), index, |at| spread(nodes[*at as usize].hash));
+        self.keys += 1;
+        if self.keys == 2 {
+            self.add_to_index(self.newest);
+        }
+        if self.keys > 1 {
+            self.add_to_index(index);
+        }
         self.link_newest(index);
         index
     }
@@ -87,12 +97,23 @@ impl KeyCache {
 
     /// Takes a key out.
     pub(crate) fn remove(&mut self, index: u32) {
-        let hash = self.nodes[index as usize].hash;
-        if let Ok(entry) = self.index.find_entry(spread(hash), |at| *at == index) {
-            entry.remove();
+        self.keys -= 1;
+        if self.keys > 1 {
+            let hash = self.nodes[index as usize].hash;
+            if let Ok(entry) = self.index.find_entry(spread(hash), |at| *at == index) {
+                entry.remove();
+            }
+        } else {
+            self.index.clear();
         }
         self.unlink(index);
         self.free.push(index);
+    }
+
+    fn add_to_index(&mut self, index: u32) {
+        let nodes = &self.nodes;
+        let hash = spread(nodes[index as usize].hash);
+        self.index.insert_unique(hash, index, |at| spread(nodes[*at as usize].hash));
     }
 
     /// All indices, the least recently used first.

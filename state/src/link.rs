@@ -28,6 +28,12 @@ impl StoreLink {
         Self { store, phase: None, counters: StateCounters::default() }
     }
 
+    /// Whether sorted input has come to where the store has no more entries.
+    #[inline]
+    fn has_nothing_left(&self) -> bool {
+        self.phase.as_ref().is_some_and(|phase| phase.cursor.is_at_end())
+    }
+
     /// The value of a store key of which `key_prefix` bytes are hash and key.
     fn get(&mut self, key: &[u8], key_prefix: usize) -> Result<Option<Vec<u8>>, StoreFailure> {
         let Some(store) = &self.store else { return Ok(None) };
@@ -123,7 +129,7 @@ impl Reader<'_> {
 
     /// The stored value under a map key; the empty one for a record.
     pub(crate) fn get<V: Record>(&mut self, map_key: &[u8]) -> Result<Option<V>, StateError> {
-        if !self.is_durable() {
+        if !self.is_durable() || self.link.as_ref().is_some_and(|link| link.has_nothing_left()) {
             return Ok(None);
         }
         let (mut key, key_len) = self.prefix();

@@ -57,7 +57,8 @@ impl SortedPhase {
     ) -> Result<(), StoreFailure> {
         if let Some(load) = &mut self.load {
             counters.ingested_entries += self.pending.len() as u64;
-            return load.write(std::mem::take(&mut self.pending));
+            let next = self.pending.empty_of_its_size();
+            return load.write(std::mem::replace(&mut self.pending, next));
         }
         store.write(&self.pending)?;
         self.pending.clear();
@@ -114,6 +115,12 @@ impl Default for Cursor {
 impl Cursor {
     fn key(&self, index: usize) -> &[u8] {
         self.entries.get(index).map_or(&[], |(key, _)| &self.bytes[key.clone()])
+    }
+
+    /// Whether the store has nothing from the current key on: no later one need be looked for.
+    #[inline]
+    pub(crate) fn is_at_end(&self) -> bool {
+        self.resume.is_none() && self.passed >= self.entries.len()
     }
 
     /// Moves to the entries that begin with `prefix`, which must not lie before the last one.

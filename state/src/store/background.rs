@@ -61,14 +61,14 @@ impl BackgroundLoad {
     }
 
     fn check_order(&mut self, batch: &WriteBatch) -> Result<(), StoreFailure> {
-        let mut last = std::mem::take(&mut self.last);
+        let mut last = self.last.as_slice();
         for (key, _) in batch.iter() {
-            if key <= last.as_slice() {
+            if key <= last {
                 return Err(StoreFailure::new("bulk load", "keys do not ascend"));
             }
-            key.clone_into(&mut last);
+            last = key;
         }
-        self.last = last;
+        self.last = last.to_vec();
         Ok(())
     }
 

@@ -5,7 +5,8 @@
 //! first level, a hash of the keys in each block and a bloom filter over what is in memory, no
 //! write-ahead log, for what must survive is in snapshots. Compaction runs at a low priority: live
 //! records go first. A view is a checkpoint of hard links, whose tables later views share; while a
-//! thread makes it, writes wait beside the database. A bulk load is table files, ingested whole.
+//! thread makes it, writes wait beside the database. A bulk load is table files, ingested whole, and not
+//! compressed: entries of hashed keys pack badly, and the load waits for it; compactions pack what stays.
 
 mod view;
 
@@ -277,7 +278,8 @@ fn load_tables(
     batches: &Batches,
 ) -> Result<(), StoreFailure> {
     std::fs::create_dir_all(directory).map_err(|error| StoreFailure::new("bulk load", error))?;
-    let options = table_options();
+    let mut options = table_options();
+    options.set_compression_type(DBCompressionType::None);
     let (mut files, mut bytes) = (Vec::new(), 0);
     let mut next = batches.next()?;
     while next.is_some() {

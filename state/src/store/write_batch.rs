@@ -92,6 +92,14 @@ impl WriteBatch {
         self.entries.clear();
     }
 
+    /// An empty batch with room for as much as this one has.
+    pub(crate) fn empty_of_its_size(&self) -> Self {
+        Self {
+            bytes: Vec::with_capacity(self.bytes.len()),
+            entries: Vec::with_capacity(self.entries.len()),
+        }
+    }
+
     /// Orders the entries from `start` on by key. No key may be there twice.
     pub(crate) fn sort_from(&mut self, start: usize) {
         let bytes = &self.bytes;
