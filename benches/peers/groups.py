@@ -71,6 +71,13 @@ def j1_final(keys):
         "timely", "J1", f"k={keys} v=dd")
 
 
+def by_cache(keys):
+    """Ours record by record with skewed keys, by keys in the write-back cache; memory has none."""
+    few = "n=20000" if SMALL else "n=1000000"
+    skewed = f"k={MIDDLE} order=skewed mode=stream cache={keys} {few}"
+    return each(["heap"] + DISKS, lambda store: ours("J1", f"{skewed} state={store}"))
+
+
 def budget(mib):
     return ours("J1", f"k={MIDDLE} mode=mixed state=disk sortmem={mib}")
 
@@ -94,6 +101,7 @@ GROUPS = {
     "j1-stream": each(KEYS, j1_stream),
     "j1-final": each(KEYS, j1_final),
     "j1-flink-rocksdb": flink("J1", f"k={MIDDLE} state=rocksdb reuse=true", NATIVE),
+    "j1-cache": each([1, 100, 1000, 10000, 100000], by_cache),
     "j1-budget": each([256, 128, 64, 32, 16, 8, 4], budget),
     "j1-parallelism": each([1, 2, 4], parallel),
     "j1-memory": ours("J1", f"k={MIDDLE} mode=mixed state=disk sortmem=64 memory=true"),

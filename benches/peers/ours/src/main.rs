@@ -85,7 +85,8 @@ fn name(setting: &Setting) -> String {
     }
 }
 
-/// J1; `v=final`: one output a key. `memory=true`: the resident memory over time, too.
+/// J1; `v=final`: one output a key. `order=skewed`: some keys come more often, which is another job by
+/// its checksum. `memory=true`: the resident memory over time, too.
 fn running_sum(arguments: &Arguments) -> Result<ResultLine> {
     let setting = setting(arguments, Mode::Mixed)?;
     let emit = match arguments.text("v").unwrap_or("") {
@@ -94,7 +95,12 @@ fn running_sum(arguments: &Arguments) -> Result<ResultLine> {
         other => return Err(arguments::refused("v", other)),
     };
     let (records, keys) = (arguments.number("n", 20_000_000)?, arguments.number("k", 1_000_000)?);
-    let job = RunningSum { records, keys, order: Order::Uniform, emit };
+    let (order, job_name) = match arguments.text("order").unwrap_or("uniform") {
+        "uniform" => (Order::Uniform, "J1"),
+        "skewed" => (Order::Skewed, "J1-skewed"),
+        other => return Err(arguments::refused("order", other)),
+    };
+    let job = RunningSum { records, keys, order, emit };
     let env = setting.environment();
     let total = CheckSum::default();
     job.build(&env, &total)?;
@@ -106,7 +112,7 @@ fn running_sum(arguments: &Arguments) -> Result<ResultLine> {
     if emit == Emit::Last {
         name.push_str("-final");
     }
-    let mut line = ResultLine::new(&name, "J1", (records, keys), took, total.sum());
+    let mut line = ResultLine::new(&name, job_name, (records, keys), took, total.sum());
     line.number("emitted", total.records());
     line.number("p", u64::from(setting.parallelism));
     for (count, value) in backlog_counts(&report) {

@@ -3,6 +3,7 @@
 //! | file | what | of group |
 //! |---|---|---|
 //! | keys.svg | records a second by number of keys: stream, mixed, batch, peers | j1, j1-stream |
+//! | cache.svg | records a second by keys in the write-back cache, skewed keys | j1-cache |
 //! | budget.svg | records a second by memory of each sorter | j1-budget |
 //! | parallelism.svg | records a second by subtasks | j1-parallelism |
 //! | memory.svg | resident memory through a backlog and its switch | j1-memory |
@@ -43,6 +44,9 @@ fn main() -> Result<()> {
     let rate = "million records a second";
     let keys = results.curves(&["j1", "j1-stream"], |line| line.number("keys"), million);
     draw(&directory.join("keys.svg"), ("keys", Axis::Logarithmic), rate, &keys)?;
+    let cache = results.curves(&["j1-cache"], |line| line.option("cache"), million);
+    let about = "keys in the write-back cache";
+    draw(&directory.join("cache.svg"), (about, Axis::Logarithmic), rate, &cache)?;
     let budget = results.curves(&["j1-budget"], |line| line.option("sortmem"), million);
     let about = "memory of each sorter, MiB";
     draw(&directory.join("budget.svg"), (about, Axis::Logarithmic), rate, &budget)?;
