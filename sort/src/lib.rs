@@ -80,6 +80,7 @@ mod fuzzing;
 mod grouped;
 mod in_memory;
 mod kept;
+mod key_block;
 mod lanes;
 mod merge;
 mod options;
@@ -109,6 +110,7 @@ pub use external::ExternalSorter;
 #[doc(hidden)]
 pub use fuzzing::{drain_damaged_run, read_garbage_records};
 pub use grouped::{Group, Groups};
+pub use key_block::KeyBlock;
 pub use options::{
     BlockCompression, CancelFlag, KeyPrefix, Order, SorterOptions, SpillTarget, Ties,
 };

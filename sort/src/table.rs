@@ -1,6 +1,6 @@
 //! [`Table`]: one accumulator a key, found by the hash that the caller has anyway.
 //!
-//! Keys of up to sixteen bytes lie beside their accumulator, so a hit is one place in memory and one
+//! Keys of up to 24 bytes (a hash and a word) lie beside their accumulator, so a hit is one place in memory and one
 //! comparison of two numbers; longer keys lie one behind the other in a vector of their own. Nothing
 //! is allocated on a hit.
 //!
@@ -16,7 +16,7 @@ use crate::sorting::{Keyed, sort_entries};
 use crate::{CancelFlag, SortError};
 
 /// Keys up to this length lie in their slot.
-const INLINE: usize = 16;
+const INLINE: usize = 24;
 
 /// Bytes that the table's growth takes beside its slots: one control byte each, and a group.
 const CONTROL_GROUP: u64 = 16;
@@ -41,6 +41,8 @@ pub(crate) struct Table<A> {
     taken: u64,
     /// In use for what accumulators hold outside of their slots.
     heap: u64,
+    /// Counts what makes buckets that were found before of no meaning.
+    moves: u64,
 }
 
 /// The hash as the table wants it. Its highest bits tell slots of one group apart, and a subtask's
@@ -50,14 +52,37 @@ fn spread(hash: u64) -> u64 {
     hash.rotate_left(32)
 }
 
+/// A key of up to [`INLINE`] bytes with zeros behind it, made of whole words.
 #[inline]
 fn padded(key: &[u8]) -> [u8; INLINE] {
-    if let Ok(whole) = key.try_into() {
-        return whole;
-    }
     let mut bytes = [0; INLINE];
-    bytes.iter_mut().zip(key).for_each(|(place, byte)| *place = *byte);
+    let (first, last) = match key.split_first_chunk::<16>() {
+        // A hash and a number, mostly: nothing to be put together.
+        Some((first, &[])) => (*first, 0),
+        Some((first, _)) => (*first, word(key, 16)),
+        None => {
+            let second = u128::from(word(key, 8)) << 64;
+            ((second | u128::from(word(key, 0))).to_le_bytes(), 0)
+        }
+    };
+    if let Some((head, tail)) = bytes.split_first_chunk_mut() {
+        *head = first;
+        tail.copy_from_slice(&last.to_le_bytes());
+    }
     bytes
+}
+
+/// Up to eight bytes of a key from `at` on, the first one lowest, zeros behind the last one.
+#[inline]
+fn word(key: &[u8], at: usize) -> u64 {
+    let rest = key.get(at..).unwrap_or_default();
+    match (rest.first_chunk(), key.last_chunk()) {
+        (Some(whole), _) => u64::from_le_bytes(*whole),
+        (None, _) if rest.is_empty() => 0,
+        // The key's last eight bytes end with the rest: one read in place of a loop.
+        (None, Some(last)) => u64::from_le_bytes(*last) >> (8 * (8 - rest.len())),
+        (None, None) => rest.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)),
+    }
 }
 
 fn long_key<'a>(long_keys: &'a [u8], inline: &[u8; INLINE], len: u32) -> &'a [u8] {
@@ -69,30 +94,48 @@ fn long_key<'a>(long_keys: &'a [u8], inline: &[u8; INLINE], len: u32) -> &'a [u8
 
 impl<A: Record> Table<A> {
     pub(crate) fn new() -> Self {
-        Self { slots: HashTable::new(), long_keys: Vec::new(), taken: 0, heap: 0 }
+        Self { slots: HashTable::new(), long_keys: Vec::new(), taken: 0, heap: 0, moves: 0 }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
         self.slots.is_empty()
     }
 
-    /// The slot of a key.
+    /// How many keys there are.
     #[inline]
-    pub(crate) fn find_mut(&mut self, hash: u64, key: &[u8]) -> Option<&mut Slot<A>> {
+    pub(crate) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// The bucket of a key, which holds as long as [`Table::moves`] does not change.
+    #[inline]
+    pub(crate) fn find(&self, hash: u64, key: &[u8]) -> Option<usize> {
         let len = key.len() as u32;
         if key.len() <= INLINE {
-            let inline = u128::from_ne_bytes(padded(key));
-            self.slots.find_mut(spread(hash), |slot| {
-                u128::from_ne_bytes(slot.inline) == inline && slot.key_len == len
+            let inline = padded(key);
+            self.slots.find_bucket_index(spread(hash), |slot| {
+                slot.inline == inline && slot.key_len == len
             })
         } else {
             let long_keys = &self.long_keys;
-            self.slots.find_mut(spread(hash), |slot| {
+            self.slots.find_bucket_index(spread(hash), |slot| {
                 slot.hash == hash
                     && slot.key_len == len
                     && long_key(long_keys, &slot.inline, len) == key
             })
         }
+    }
+
+    /// The slot of a bucket that was found.
+    #[inline]
+    pub(crate) fn slot_mut(&mut self, bucket: usize) -> Option<&mut Slot<A>> {
+        self.slots.get_bucket_mut(bucket)
+    }
+
+    /// How often slots have changed their buckets or gone.
+    #[inline]
+    pub(crate) fn moves(&self) -> u64 {
+        self.moves
     }
 
     /// Makes room for one more key; false if the account refuses and the table must be emptied.
@@ -149,6 +192,7 @@ impl<A: Record> Table<A> {
     }
 
     fn rehash(&mut self, wanted: u64, account: &mut Account) {
+        self.moves += 1;
         self.slots.reserve(1, |slot| spread(slot.hash));
         account.give(self.taken);
         self.taken = wanted;
@@ -228,6 +272,7 @@ impl<A: Record> Table<A> {
 
     /// Forgets all keys; keeps the memory of slots and keys.
     pub(crate) fn clear(&mut self, account: &mut Account) {
+        self.moves += 1;
         self.slots.clear();
         self.long_keys.clear();
         account.give(std::mem::take(&mut self.heap));
@@ -235,6 +280,7 @@ impl<A: Record> Table<A> {
 
     /// Drops everything and gives its bytes back to the account.
     pub(crate) fn release(&mut self, account: &mut Account) {
+        self.moves += 1;
         let keys = std::mem::take(&mut self.long_keys).capacity() as u64;
         self.slots = HashTable::new();
         account.give(keys + std::mem::take(&mut self.taken) + std::mem::take(&mut self.heap));

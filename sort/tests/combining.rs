@@ -10,7 +10,7 @@ use common::{Place, mix};
 use element::{ByteSize, hash_key_bytes};
 use proptest::prelude::*;
 use slackwater_sort::{
-    CancelFlag, Combiner, CombiningSorter, Order, SortError, SortStats, SorterOptions,
+    CancelFlag, Combiner, CombiningSorter, KeyBlock, Order, SortError, SortStats, SorterOptions,
 };
 
 /// Joins texts in order of arrival: associative, but it does not commute.
@@ -49,6 +49,39 @@ fn join(
     Ok((folded, stream.stats()))
 }
 
+/// As [`join`], with rows in blocks, whose keys are looked up at once.
+fn join_in_blocks(
+    options: SorterOptions,
+    rows: &[(Vec<u8>, i64, String)],
+) -> Result<(Folded, SortStats), SortError> {
+    let mut sorter = CombiningSorter::new(Join, options);
+    let mut block = KeyBlock::default();
+    for rows in rows.chunks(KeyBlock::KEYS) {
+        block.clear();
+        for (key, _, _) in rows {
+            let write = |bytes: &mut Vec<u8>, _| {
+                bytes.extend_from_slice(key);
+                Ok::<_, SortError>(hash_key_bytes(key).0)
+            };
+            block.push_with(write)?;
+        }
+        let records = rows.iter().map(|(_, timestamp, text)| (*timestamp, text));
+        sorter.update_block(&mut block, records, |joined, text| match joined {
+            Some(joined) => {
+                joined.push_str(text);
+                None
+            }
+            None => Some(text.clone()),
+        })?;
+    }
+    let mut stream = sorter.finish()?;
+    let mut folded = Vec::new();
+    while let Some(record) = stream.next()? {
+        folded.push((record.key.to_vec(), record.timestamp, record.accumulator));
+    }
+    Ok((folded, stream.stats()))
+}
+
 fn model(rows: &[(Vec<u8>, i64, String)]) -> Folded {
     let mut map: BTreeMap<&[u8], (i64, String)> = BTreeMap::new();
     for (key, timestamp, text) in rows {
@@ -75,7 +108,7 @@ proptest! {
     #[test]
     fn any_rows_fold_as_a_map_folds_them(
         rows in prop::collection::vec(
-            (prop::collection::vec(0_u8..3, 0..24), -3_i64..3, "[a-z]{0,9}"),
+            (prop::collection::vec(0_u8..3, 0..40), -3_i64..3, "[a-z]{0,9}"),
             0..300,
         ),
         budget in prop_oneof![Just(1_u64), 1_u64..3_000, Just(1 << 20)],
@@ -85,6 +118,11 @@ proptest! {
         let (folded, stats) = join(place.options().with_fan_in(fan_in), &rows).unwrap();
         prop_assert_eq!(folded, model(&rows));
         prop_assert_eq!(stats.records, rows.len() as u64);
+        place.assert_clean();
+        let (folded, in_blocks) =
+            join_in_blocks(place.options().with_fan_in(fan_in), &rows).unwrap();
+        prop_assert_eq!(folded, model(&rows));
+        prop_assert_eq!((in_blocks.combined, in_blocks.runs), (stats.combined, stats.runs));
         place.assert_clean();
     }
 }
@@ -102,7 +140,7 @@ fn few_keys_are_neither_sorted_nor_spilled() {
 
 #[test]
 fn many_keys_spill_partial_results_and_fold_them_again() {
-    for key_bytes in [8, 16, 17, 60] {
+    for key_bytes in [8, 16, 17, 24, 25, 60] {
         let rows = uniform(5_000, 1_000, key_bytes);
         let place = Place::new(20_000);
         let (folded, stats) = join(place.options().with_fan_in(3), &rows).unwrap();
@@ -187,5 +225,48 @@ fn a_combining_sort_that_is_cancelled_or_dropped_leaves_nothing() {
         drop(stream);
         place.assert_clean();
         assert_eq!(place.budget.used(), ByteSize(0));
+    }
+}
+
+/// The memory refuses the first key already, so there is neither a table nor a run before the end.
+#[test]
+fn a_single_key_beyond_the_budget_is_not_lost() {
+    let rows = vec![(Vec::new(), 7, "only".to_owned())];
+    let place = Place::new(1);
+    assert_eq!(join(place.options(), &rows).unwrap().0, model(&rows));
+    place.assert_clean();
+}
+
+/// A table that is looked into by the block folds as one that is looked into key by key, whether it
+/// grows, spills or stays as it is meanwhile.
+#[test]
+fn many_keys_in_blocks_fold_as_keys_one_by_one() {
+    for budget in [1 << 20, 64 << 20] {
+        let rows = uniform(60_000, 20_000, 8);
+        let place = Place::new(budget);
+        let (folded, stats) = join(place.options(), &rows).unwrap();
+        let (in_blocks, of_blocks) = join_in_blocks(place.options(), &rows).unwrap();
+        assert!(folded == in_blocks && folded == model(&rows), "{stats:?}");
+        assert_eq!((of_blocks.combined, of_blocks.runs), (stats.combined, stats.runs));
+        place.assert_clean();
+    }
+}
+
+/// Where keys hardly repeat within the memory, records are sorted one by one and folded in merges: of
+/// every key each record once, in order, whether keys come back later or never.
+#[test]
+fn keys_that_hardly_repeat_are_folded_in_merges() {
+    for keys in [3_000, 20_000] {
+        let rows: Vec<(Vec<u8>, i64, String)> = (0..20_000_u64)
+            .map(|n| (mix(n % keys).to_be_bytes().to_vec(), n as i64, format!("{n},")))
+            .collect();
+        let place = Place::new(40_000);
+        for fan_in in [3, 64] {
+            let (folded, stats) = join(place.options().with_fan_in(fan_in), &rows).unwrap();
+            assert_eq!(folded, model(&rows));
+            assert_eq!(stats.combined, 20_000 - keys);
+            assert!(stats.peak_bytes < 42_000, "{stats:?}");
+            place.assert_clean();
+        }
     }
 }
