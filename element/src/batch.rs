@@ -92,6 +92,7 @@ impl<T> Batch<T> {
 
     /// Whether `push` with this kind of timestamp would keep the invariant.
     #[must_use]
+    #[inline]
     pub fn admits(&self, timestamp: Option<Timestamp>) -> bool {
         self.values.is_empty() || self.timestamps.is_some() == timestamp.is_some()
     }
@@ -101,6 +102,7 @@ impl<T> Batch<T> {
     /// # Panics
     ///
     /// If the batch does not [admit](Self::admits) this kind of timestamp.
+    #[inline]
     pub fn push(&mut self, value: T, timestamp: Option<Timestamp>) {
         match (&mut self.timestamps, timestamp) {
             (Some(stamps), Some(stamp)) => stamps.push(stamp),

@@ -104,7 +104,7 @@ impl Key for Timestamp {
 
 /// Escapes bytes so that they end: 0 becomes 0, 255; the end is 0, 0. Order is kept.
 #[inline]
-fn encode_escaped(bytes: &[u8], out: &mut Vec<u8>) {
+pub(crate) fn encode_escaped(bytes: &[u8], out: &mut Vec<u8>) {
     if !bytes.contains(&0) {
         out.reserve(bytes.len() + 2);
         out.extend_from_slice(bytes);
@@ -128,7 +128,7 @@ fn encode_zeros(bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(&[0, 0]);
 }
 
-fn decode_escaped(input: &mut &[u8]) -> Result<Vec<u8>, CodecError> {
+pub(crate) fn decode_escaped(input: &mut &[u8]) -> Result<Vec<u8>, CodecError> {
     let mut bytes = Vec::new();
     loop {
         let short = CodecError::Short { what: "text key", needed: 2, left: input.len() };

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use derive::Record;
 use element::{
-    CodecError, OrderedF64, Record, Schema, Serde, Timestamp, Value, decode_exact, encode_to_vec,
+    CodecError, CompactString, OrderedF64, Record, Schema, Serde, Timestamp, Value, decode_exact,
+    encode_to_vec,
 };
 use proptest::prelude::*;
 
@@ -189,12 +190,16 @@ fn sets_queues_shared_text_and_durations_are_records() {
     check(VecDeque::from([Some(1_u64), None]));
     check(Arc::<str>::from("ebb"));
     check(Box::<str>::from(""));
+    check(CompactString::from("ebb"));
+    check(CompactString::from("longer than what lies in the value itself"));
     check(Duration::new(3, 999_999_999));
     assert!(decode_exact::<Duration>(&[255; 12]).is_err());
     assert!(decode_exact::<VecDeque<()>>(&[255; 4]).is_err());
     // A list may become a set, and text shared text.
     assert_eq!(<BTreeSet<u8>>::schema(), <Vec<u8>>::schema());
     assert_eq!(<Arc<str>>::schema(), String::schema());
+    assert_eq!(CompactString::schema(), String::schema());
+    assert!(decode_exact::<CompactString>(&[1, 0, 0, 0, 255]).is_err());
 }
 
 /// Many numbers at once are the bytes of each in turn, and a cut is noticed at every length.

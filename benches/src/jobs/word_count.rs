@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use slackwater::prelude::*;
+use slackwater::{CompactString, prelude::*};
 
 use super::Outcome;
 use crate::generator::fnv;
@@ -17,13 +17,13 @@ use crate::sinks::CheckSum;
 pub fn run(env: &StreamExecutionEnvironment, file: &Path) -> Result<Outcome> {
     let total = CheckSum::default();
     env.read_text_file(file)
-        .flat_map(|line: String, out| {
-            line.split(' ').for_each(|word| out.collect(word.to_owned()));
-        })
-        .key_by_ref(|word: &String| word)
+        .flat_map(|line: String, out| out.extend(line.split(' ').map(CompactString::from)))
+        .key_by_ref(|word: &CompactString| word)
         .count()
         .name("counts")
-        .sink_to(total.sink(|(word, n): &(String, u64)| fnv(word.as_bytes()).wrapping_mul(*n)));
+        .sink_to(
+            total.sink(|(word, n): &(CompactString, u64)| fnv(word.as_bytes()).wrapping_mul(*n)),
+        );
     let report = env.execute("word count")?;
     Ok(Outcome { checksum: total.sum(), outputs: total.records(), report })
 }
