@@ -1,11 +1,22 @@
 //! The aggregates behind `count`, `sum`, `min`, `max`, `reduce` and `fold`.
 
+use std::any::{Any, type_name};
 use std::marker::PhantomData;
 use std::ops::AddAssign;
 
 use element::Record;
+use runtime::user::raise;
 
 use crate::Aggregator;
+
+/// Why a sum has no value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SumError {
+    /// An integer's sum is beyond its type. A wider type of the closure's result holds more.
+    #[error("the sum of a key does not fit `{0}`")]
+    Overflow(&'static str),
+}
 
 /// Counts records.
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +43,8 @@ impl<T> Aggregator<T> for Count {
     }
 }
 
-/// Adds up a number of each record.
+/// Adds up a number of each record. Sums of the integers are checked: one that does not fit fails the
+/// job with [`SumError`], in every build. Other types add as their `+=` does.
 pub struct Sum<F, N> {
     number: F,
     kind: PhantomData<fn() -> N>,
@@ -58,16 +70,44 @@ where
     }
 
     fn add(&self, sum: &mut N, value: T) {
-        *sum += (self.number)(&value);
+        add(sum, (self.number)(&value));
     }
 
     fn merge(&self, sum: &mut N, later: N) {
-        *sum += later;
+        add(sum, later);
     }
 
     fn result(&self, sum: &N) -> N {
         sum.clone()
     }
+}
+
+/// Adds, or raises [`SumError`].
+#[inline]
+fn add<N: AddAssign + 'static>(sum: &mut N, later: N) {
+    match checked_add(sum, &later) {
+        Some(true) => {}
+        Some(false) => raise(SumError::Overflow(type_name::<N>()).into()),
+        None => *sum += later,
+    }
+}
+
+/// Adds an integer, if it is one: whether the sum fits. Which type it is, is known when the call is
+/// compiled, so one comparison is left of it.
+#[inline]
+fn checked_add<N: 'static>(sum: &mut N, later: &N) -> Option<bool> {
+    let (sum, later): (&mut dyn Any, &dyn Any) = (sum, later);
+    macro_rules! of_type {
+        ($($int:ty)*) => {$(
+            if let (Some(sum), Some(later)) = (sum.downcast_mut::<$int>(), later.downcast_ref()) {
+                let added = sum.checked_add(*later);
+                *sum = added.unwrap_or(*sum);
+                return Some(added.is_some());
+            }
+        )*};
+    }
+    of_type! { u64 i64 u32 i32 u128 i128 usize isize u16 i16 u8 i8 }
+    None
 }
 
 /// The least or greatest of a value of each record.

@@ -102,6 +102,10 @@ impl<K: Key, T: Record> KeyedStream<K, T> {
     }
 
     /// Adds up a number of each record.
+    ///
+    /// An integer's sum that does not fit its type fails the job with [`SumError`](crate::SumError), which
+    /// the failure names the operator of; have the closure return a wider type where that may be. Floats
+    /// and types of your own add as their `+=` does.
     pub fn sum<N, F>(self, number: F) -> DataStream<(K, N)>
     where
         N: Record + Clone + std::ops::AddAssign,

@@ -57,7 +57,7 @@ mod upstream;
 mod window_result;
 mod windowed_stream;
 
-pub use aggregates::{Count, Extreme, FoldAggregate, Reduce, Sum};
+pub use aggregates::{Count, Extreme, FoldAggregate, Reduce, Sum, SumError};
 pub use broadcast::{BroadcastConnectedStream, BroadcastStream, KeyedBroadcastConnectedStream};
 pub use cached_data_stream::CachedDataStream;
 pub use cluster::Cluster;
@@ -84,9 +84,9 @@ pub use windowed_stream::WindowedStream;
 
 pub use derive::{Key, Record};
 pub use element::{
-    Batch, ByteSize, Clock, CodecError, ConfigError, Configuration, DataSetId, DurationExt,
-    Generation, Key, KeyHash, ManualClock, OptionValue, OrderedF32, OrderedF64, Record, Schema,
-    Serde, SubtaskIndex, TaskManagerId, Timestamp,
+    Batch, ByteSize, Clock, CodecError, CompactString, ConfigError, Configuration, DataSetId,
+    DurationExt, Generation, Key, KeyHash, ManualClock, OptionValue, OrderedF32, OrderedF64,
+    Record, Schema, Serde, SubtaskIndex, TaskManagerId, Timestamp,
 };
 pub use graph::{BacklogEmission, ResolvedMode};
 pub use runtime::checkpoint::newest_checkpoint;

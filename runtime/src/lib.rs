@@ -31,7 +31,7 @@ pub mod stores;
 pub mod task;
 mod temporary;
 pub mod testing;
-mod user;
+pub mod user;
 
 pub use error::{JobError, TaskError, TaskFailure};
 pub use report::JobReport;

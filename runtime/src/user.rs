@@ -2,7 +2,7 @@
 //! and the record's position.
 
 use std::any::Any;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use crate::context::OperatorContext;
 use crate::error::TaskError;
@@ -26,13 +26,31 @@ impl Position {
     pub fn next(&mut self) {
         self.record += 1;
     }
+
+    /// Records that have begun.
+    #[inline]
+    pub(crate) fn begun(&self) -> u64 {
+        self.record
+    }
+
+    /// Goes back to where only so many records had begun: what was asked of them all comes first, and
+    /// then they are gone through again.
+    #[inline]
+    pub(crate) fn back_to(&mut self, begun: u64) {
+        self.record = begun;
+    }
 }
 
 impl UserCode {
     /// Guards the code of the operator of `context`.
     #[must_use]
     pub fn new(context: &OperatorContext) -> Self {
-        Self { operator: context.name.clone(), position: Position::default() }
+        Self::of_operator(&context.name)
+    }
+
+    /// Guards the code of the operator of that name.
+    pub(crate) fn of_operator(name: &str) -> Self {
+        Self { operator: name.to_owned(), position: Position::default() }
     }
 
     /// Runs user code over a batch, one catch for all of its records. `call` says which record it is
@@ -50,11 +68,10 @@ impl UserCode {
         match catch_unwind(AssertUnwindSafe(|| call(position))) {
             Ok(Ok(result)) => Ok(result),
             Ok(Err(source)) => Err(self.failed(source)),
-            Err(panic) => Err(TaskError::Panic {
-                operator: self.operator.clone(),
-                record: Some(self.position.record).filter(|n| *n > 0),
-                message: panic_message(&*panic),
-            }),
+            Err(panic) => {
+                let record = Some(self.position.record).filter(|n| *n > 0);
+                Err(caught(&self.operator, record, panic))
+            }
         }
     }
 
@@ -68,6 +85,26 @@ impl UserCode {
                 source,
             },
         }
+    }
+}
+
+/// Ends the call of a function that has no result to put an error into, such as an aggregate's. The
+/// engine, which made the call, takes it for an error that the function returned: nothing is printed.
+///
+/// Called by the engine's own functions only, on a task's thread.
+pub fn raise(error: anyhow::Error) -> ! {
+    resume_unwind(Box::new(Raised(error)))
+}
+
+/// What [`raise`] unwinds with.
+struct Raised(anyhow::Error);
+
+/// What came out of a call that did not return: an error that was raised, or a panic.
+pub(crate) fn caught(operator: &str, record: Option<u64>, panic: Box<dyn Any + Send>) -> TaskError {
+    let operator = operator.to_owned();
+    match panic.downcast::<Raised>() {
+        Ok(raised) => TaskError::User { operator, record, source: raised.0 },
+        Err(panic) => TaskError::Panic { operator, record, message: panic_message(&*panic) },
     }
 }
 
@@ -85,11 +122,5 @@ pub(crate) fn guarded<R>(
     name: &str,
     call: impl FnOnce() -> Result<R, TaskError>,
 ) -> Result<R, TaskError> {
-    catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| {
-        Err(TaskError::Panic {
-            operator: name.to_owned(),
-            record: None,
-            message: panic_message(&*panic),
-        })
-    })
+    catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| Err(caught(name, None, panic)))
 }

@@ -18,7 +18,7 @@ use crate::error::TaskError;
 use crate::events::{TaskEnd, TaskEvent, TaskId, TaskMail};
 use crate::executor::{Actor, Turn};
 use crate::task::{Place, Step, Task, TaskDeployment, TaskWaker, wire};
-use crate::user::panic_message;
+use crate::user::caught;
 
 /// A task that gets turns. Its waker is woken for mail, and by the channels that it reads and writes.
 pub(super) struct TaskRun {
@@ -54,13 +54,8 @@ impl TaskRun {
             self.wire(mailbox)?;
         }
         let Some(task) = &mut self.task else { return Ok(Step::Done) };
-        catch_unwind(AssertUnwindSafe(|| task.step())).unwrap_or_else(|panic| {
-            Err(TaskError::Panic {
-                operator: task.name().to_owned(),
-                record: None,
-                message: panic_message(&*panic),
-            })
-        })
+        catch_unwind(AssertUnwindSafe(|| task.step()))
+            .unwrap_or_else(|panic| Err(caught(task.name(), None, panic)))
     }
 
     fn ended(&mut self, failure: Option<TaskError>) {

@@ -9,6 +9,7 @@ use crate::events::TaskEvent;
 use crate::operator::firing::Firing;
 use crate::operator::function::{Fold, KeyedFunction};
 use crate::output::{Output, Signal};
+use crate::user::guarded;
 
 /// Timers fired, or records drained, in one piece of work.
 const PIECE: usize = 2_048;
@@ -46,7 +47,10 @@ where
         self.parts.begin_sorted_input(&self.context)?;
         self.current.set = false;
         let before = self.parts.backend.counters();
-        collecting.finish(upto, self.plan.is_batch(), before, &self.context)
+        // Partial results of the runs are merged there, by the user's function.
+        guarded(&self.context.name, || {
+            collecting.finish(upto, self.plan.is_batch(), before, &self.context)
+        })
     }
 
     /// Makes room for more of a backlog whose keys are few. No timer fires before the switch.
