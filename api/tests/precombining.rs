@@ -1,9 +1,12 @@
-//! In batch mode aggregates combine where records are made, before anything moves.
+//! In batch mode and over a backlog aggregates combine where records are made, before anything moves.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use slackwater::ByteSize;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
 use slackwater::prelude::*;
+use slackwater::{BacklogEmission, ByteSize, ScriptStep, ScriptedSource};
 
 fn env(mode: options::RuntimeMode, subtasks: u32) -> StreamExecutionEnvironment {
     let env = StreamExecutionEnvironment::new();
@@ -90,4 +93,109 @@ fn a_key_function_that_panics_at_a_producer_fails_the_job() {
         .execute_and_collect();
     let error = slackwater::Error::from(failed.map(|_| ()).unwrap_err());
     assert!(format!("{error:#}").contains("no key for 50"), "{error:#}");
+}
+
+fn mixed() -> StreamExecutionEnvironment {
+    let env = env(options::RuntimeMode::Streaming, 1);
+    env.set(&options::CHECKPOINT_INTERVAL_DURING_BACKLOG, Some(Duration::ZERO));
+    env
+}
+
+/// Records that come to the summing operator of two backlogs with live records behind each, and the
+/// sums in order; live records and the second backlog wait for what comes of those before.
+fn two_backlogs(
+    env: &StreamExecutionEnvironment,
+    emission: BacklogEmission,
+) -> (u64, Vec<(u64, u64)>) {
+    let sums = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&sums);
+    let until = move |key: u64, sum: u64| {
+        let sums = Arc::clone(&sums);
+        ScriptStep::until(move || sums.lock().unwrap().contains(&(key, sum)))
+    };
+    let mut steps = Vec::new();
+    for round in 0..2 {
+        steps.push(ScriptStep::Backlog(true));
+        steps.extend((0..30_000).map(|i| ScriptStep::at(i, (i as u64 % 3, 1_u64))));
+        steps.push(ScriptStep::Backlog(false));
+        steps.push(until(0, 10_001 * round + 10_000));
+        steps.push(ScriptStep::at(40_000, (0, 1)));
+        steps.push(until(0, 10_001 * round + 10_001));
+    }
+    let out = Arc::clone(&seen);
+    let source = ScriptedSource::new(steps);
+    env.from_source(source, WatermarkStrategy::none(), "script")
+        .key_by(|pair: &(u64, u64)| pair.0)
+        .backlog_emission(emission)
+        .sum(|pair| pair.1)
+        .name("sum")
+        .for_each(move |pair| out.lock().unwrap().push(pair));
+    let report = env.execute("two backlogs").unwrap();
+    let sums = seen.lock().unwrap().clone();
+    (report.operator("sum").unwrap().records_in, sums)
+}
+
+/// What a producer has combined leaves it before the end of the backlog does, in each phase; live
+/// records, and the beginning of a backlog, which may be a short one, pass it one by one.
+#[test]
+fn a_producer_combines_each_backlog_and_no_live_record() {
+    let (moved, mut sums) = two_backlogs(&mixed(), BacklogEmission::LastOfKey);
+    assert!((8..20_000).contains(&moved), "{moved} of 60,002 records");
+    let second = sums.split_off(4);
+    assert_eq!(sums.pop(), Some((0, 10_001)), "the live record, behind the backlog");
+    sums.sort_unstable();
+    assert_eq!(sums, [(0, 10_000), (1, 10_000), (2, 10_000)]);
+    assert_eq!(second.last(), Some(&(0, 20_002)));
+    assert_eq!(second.len(), 4);
+}
+
+/// Where each record is to give a result no producer combines.
+#[test]
+fn no_producer_combines_where_each_record_of_a_backlog_gives_a_result() {
+    assert_eq!(two_backlogs(&mixed(), BacklogEmission::EveryUpdate).0, 60_002);
+    let stream = mixed();
+    stream.set(&options::BACKLOG_STRATEGY, options::BacklogStrategy::Stream);
+    let (moved, sums) = two_backlogs(&stream, BacklogEmission::LastOfKey);
+    assert_eq!((moved, sums.len()), (60_002, 60_002));
+}
+
+/// A sum that does not fit its type is an error of its own that names the operator, wherever it is
+/// added up, and no number.
+#[test]
+fn a_sum_that_overflows_fails_the_job_and_names_the_operator() {
+    for env in
+        [mixed(), env(options::RuntimeMode::Batch, 2), env(options::RuntimeMode::Streaming, 2)]
+    {
+        let failed = env
+            .from_collection([200_u8, 50, 6])
+            .key_by(|_| 0_u8)
+            .sum(|n| *n)
+            .name("bytes")
+            .execute_and_collect();
+        let error = slackwater::Error::from(failed.map(|_| ()).unwrap_err());
+        let text = format!("{error:#}");
+        assert!(text.contains("the sum of a key does not fit `u8`"), "{text}");
+        assert!(text.contains("bytes") && !text.contains("panic"), "{text}");
+    }
+    let float = env(options::RuntimeMode::Batch, 1)
+        .from_collection([f64::MAX, f64::MAX])
+        .key_by(|_| 0_u8)
+        .sum(|n| *n)
+        .execute_and_collect()
+        .unwrap();
+    assert_eq!(float.iter().next(), Some(&(0, f64::INFINITY)));
+}
+
+/// explain() says where producers combine.
+#[test]
+fn the_plan_says_that_producers_combine() {
+    let plan = |env: StreamExecutionEnvironment| {
+        let counts = env.generate(10, |i| i).key_by(|i| i % 2).count();
+        counts.for_each(|_| {});
+        env.explain().unwrap()
+    };
+    let says = "its producers combine first";
+    assert!(plan(env(options::RuntimeMode::Batch, 2)).contains(says));
+    assert!(plan(mixed()).contains(says));
+    assert!(!plan(env(options::RuntimeMode::Streaming, 2)).contains(says));
 }

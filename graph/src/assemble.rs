@@ -8,8 +8,8 @@ use crate::exchange::Exchanged;
 use crate::regions::Regions;
 use crate::stream_graph::{CacheOutcome, StreamGraph};
 use crate::{
-    CacheDecision, CachePlan, ChainLink, ChainNode, Durability, EdgeSource, EdgeTarget, JobEdge,
-    JobGraph, JobVertex, PersistentOutput,
+    CacheDecision, CachePlan, ChainLink, ChainNode, Durability, EdgeSource, EdgeTarget,
+    InputTreatment, JobEdge, JobGraph, JobVertex, Partitioner, PersistentOutput,
 };
 
 /// What the rules have decided about a stream graph.
@@ -142,6 +142,9 @@ fn edges<N, E: Clone>(graph: &StreamGraph<'_, N, E>, decisions: &Decisions) -> V
             exchange: exchanged.exchange,
             reason: exchanged.reason,
             pointwise: edge.partitioner.is_pointwise(),
+            combined: edge.partitioner == Partitioner::KeyGroup
+                && graph.nodes[edge.to].attributes.producers_combine
+                && decisions.treated[edge.to].treatment == InputTreatment::Combine,
             payload: edge.payload.clone(),
         }
     };

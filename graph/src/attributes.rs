@@ -60,6 +60,8 @@ pub struct OperatorAttributes {
     pub sorts_internally: bool,
     /// Whether it is an associative aggregate whose partial results can be combined.
     pub combines: bool,
+    /// Whether its producers combine, too, before anything moves. Of meaning only where it combines.
+    pub producers_combine: bool,
     /// What it emits over a backlog, if it combines. Batch mode emits final values either way.
     pub backlog_emission: BacklogEmission,
     /// Whether it emits nothing before the end of its input (FLIP-331).
@@ -79,6 +81,7 @@ impl OperatorAttributes {
         uses_state_or_timers: false,
         sorts_internally: false,
         combines: false,
+        producers_combine: false,
         backlog_emission: BacklogEmission::LastOfKey,
         output_only_at_end: false,
         broadcast_state: false,

@@ -130,12 +130,13 @@ fn explain_input<N, E>(
         f,
         &format!("  input {}", edge.to.input),
         format_args!(
-            "from vertex {} ({}): {}, {}: {}",
+            "from vertex {} ({}): {}, {}: {}{}",
             edge.from.vertex,
             named(producer, &edge.from.output),
             edge.partitioner,
             edge.exchange,
-            edge.reason
+            edge.reason,
+            if edge.combined { "; its producers combine first" } else { "" }
         ),
     )
 }

@@ -151,6 +151,8 @@ pub struct JobEdge<E> {
     pub reason: &'static str,
     /// Whether a producer subtask reaches only some consumer subtasks.
     pub pointwise: bool,
+    /// Whether producers combine what they write: the consumer combines, and both ends know how.
+    pub combined: bool,
     /// What the runtime needs to build it.
     pub payload: E,
 }

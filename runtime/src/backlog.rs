@@ -16,12 +16,13 @@
 
 mod collecting;
 mod draining;
+mod folding;
 mod key_watch;
 mod phase;
 mod plan;
 
 pub use collecting::Collecting;
-pub(crate) use collecting::{FoldCombiner, prefix_with_hash};
 pub use draining::Draining;
+pub(crate) use folding::{FoldCombiner, fold_batch};
 pub use phase::PhaseSoFar;
 pub use plan::{BacklogPlan, take_sealed};

@@ -2,8 +2,8 @@
 
 mod combining;
 
+pub(crate) use combining::combined_key;
 pub use combining::{Combined, CombiningEdge};
-pub(crate) use combining::{combined_key, combines};
 
 use std::any::Any;
 use std::marker::PhantomData;

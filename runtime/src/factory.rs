@@ -168,6 +168,8 @@ pub struct OutputSpec<'a> {
     pub consumer_groups: element::MaxParallelism,
     /// How its channels are reached.
     pub transport: OutputTransport,
+    /// The name of the consuming operator, if the producers combine for it.
+    pub combines_for: Option<&'a str>,
 }
 
 /// The writing end of an edge.
@@ -217,6 +219,8 @@ pub struct InputSpec<'a> {
     pub waker: Arc<dyn shuffle::Wake>,
     /// The channels, in order of edge and producer.
     pub channels: Vec<InputTransport>,
+    /// Whether the producers combine what they write.
+    pub combined: bool,
 }
 
 /// Makes both ends of an edge. Shared by all subtasks.

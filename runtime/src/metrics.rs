@@ -28,7 +28,7 @@ pub struct PhaseReport {
     pub treatment: &'static str,
     /// Why.
     pub reason: String,
-    /// Records of the phase.
+    /// Records of the phase as they came: where producers combine, their partial results.
     pub records: u64,
     /// Keys that the phase had; of one that was handed over in parts, of its largest.
     pub keys: u64,

@@ -348,14 +348,14 @@ impl<C: Combiner> CombiningSorter<C> {
             return Ok(());
         }
         let written = match &mut self.plain {
-            Some(buffer) => lanes::write_run(buffer, &mut self.spiller),
+            Some(buffer) => lanes::write_run(buffer, 0, &mut self.spiller),
             None => self.write_table(),
         };
         match written {
             Ok(run) => {
                 self.runs.push(run);
                 match &mut self.plain {
-                    Some(buffer) => buffer.clear(&mut self.spiller.account),
+                    Some(buffer) => buffer.clear_from(0, &mut self.spiller.account),
                     None => self.table.clear(&mut self.spiller.account),
                 }
                 Ok(())

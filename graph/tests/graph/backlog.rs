@@ -173,6 +173,26 @@ fn an_associative_aggregate_combines() {
     check(&program, |_| {}, Combine, batch);
 }
 
+/// Producers combine wherever their consumer does, if both can; nowhere else.
+#[test]
+fn producers_combine_where_their_consumer_does() {
+    let precombines = OperatorAttributes { producers_combine: true, ..COMBINES };
+    let every =
+        OperatorAttributes { backlog_emission: BacklogEmission::EveryUpdate, ..precombines };
+    let combined = |attributes, change: fn(&mut PlanSettings<'_>)| {
+        let job = one_input(attributes).plan(change);
+        job.edges.iter().filter(|edge| edge.combined).count()
+    };
+    let stream = |settings: &mut PlanSettings<'_>| {
+        mixed(settings);
+        settings.backlog_strategy = BacklogStrategy::Stream;
+    };
+    assert_eq!((combined(precombines, mixed), combined(precombines, |_| {})), (1, 1));
+    assert_eq!((combined(precombines, streaming), combined(precombines, stream)), (0, 0));
+    assert_eq!((combined(every, mixed), combined(every, |_| {})), (0, 1));
+    assert_eq!((combined(COMBINES, mixed), combined(KEYED, mixed)), (0, 0));
+}
+
 /// M6: several inputs are not sorted by the sorter for one.
 #[test]
 fn several_inputs_without_a_sorter_of_their_own_are_direct() {

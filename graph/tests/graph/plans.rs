@@ -32,7 +32,8 @@ pub(crate) fn departures(combines: bool) -> Program {
     let source = program.source("departures", UNBOUNDED);
     let parse = program.step("parse", PLAIN, [forward(source)]);
     for name in ["by carrier", "by route"] {
-        let delays = program.step(name, OperatorAttributes { combines, ..KEYED }, [keyed(parse)]);
+        let delays = OperatorAttributes { combines, producers_combine: combines, ..KEYED };
+        let delays = program.step(name, delays, [keyed(parse)]);
         program.sink("table", delays);
     }
     program.step("bad rows", SINK, [side(parse, "bad")]);

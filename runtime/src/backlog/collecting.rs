@@ -1,17 +1,17 @@
 //! Backlog records into the sorter, or into a table of partial aggregates.
 
-use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
 use element::{
     BarrierKind, Batch, ByteSize, Key, KeyGroups, KeyHash, Record, Timestamp, hash_key_bytes,
 };
-use sort::{Combiner, CombiningSorter, ExternalSorter, RunDescription};
+use sort::{CombiningSorter, ExternalSorter, KeyBlock, RunDescription};
 use state::StateCounters;
 
 use super::Draining;
 use super::draining::Drained;
+use super::folding::{FoldCombiner, fold_batch};
 use super::key_watch::KeyWatch;
 use super::plan::elapsed;
 use crate::checkpoint::SealedBacklog;
@@ -22,26 +22,6 @@ use crate::metrics::PhaseReport;
 use crate::operator::function::Fold;
 use crate::operator::selector::KeySelector;
 use crate::user::UserCode;
-
-/// A [`Fold`] as the combining sorter sees it: later partials go into earlier ones.
-pub(crate) struct FoldCombiner<C, I> {
-    fold: Arc<C>,
-    input: PhantomData<fn(I)>,
-}
-
-impl<C, I> FoldCombiner<C, I> {
-    pub(crate) fn new(fold: Arc<C>) -> Self {
-        Self { fold, input: PhantomData }
-    }
-}
-
-impl<C: Fold<I>, I> Combiner for FoldCombiner<C, I> {
-    type Accumulator = C::Partial;
-
-    fn merge(&self, into: &mut C::Partial, other: C::Partial) {
-        self.fold.merge(into, other);
-    }
-}
 
 /// Where a phase's records are kept.
 pub(super) enum Gathered<C: Fold<I>, I> {
@@ -63,7 +43,7 @@ pub struct Collecting<C: Fold<I>, I> {
     gathered: Gathered<C, I>,
     watermark: Option<Timestamp>,
     records: u64,
-    scratch: Vec<u8>,
+    block: KeyBlock,
     begun: Duration,
     durable: Option<Durable>,
     /// Under `auto`: the keys so far, and the bytes at which the memory is nearly full.
@@ -95,7 +75,7 @@ impl<C: Fold<I>, I> Collecting<C, I> {
             gathered,
             watermark: None,
             records: 0,
-            scratch: Vec::new(),
+            block: KeyBlock::default(),
             begun: context.task.clock.monotonic(),
             watch: auto_memory
                 .map(|memory| (KeyWatch::for_memory(memory), ByteSize(memory.0 / 4 * 3))),
@@ -191,44 +171,33 @@ impl<C: Fold<I>, I> Collecting<C, I> {
     {
         self.records += batch.len() as u64;
         self.ask_for_checkpoint(context);
-        let Self { gathered, scratch, watch, .. } = self;
+        let Self { gathered, block, watch, .. } = self;
         let failed = TaskError::sort(&context.name);
         user.run_batch(|position| {
+            let sorter = match gathered {
+                Gathered::Sort(sorter) => sorter,
+                Gathered::Combine { sorter, fold } => {
+                    let name = &context.name;
+                    return fold_batch(batch, selector, &**fold, block, sorter, position, name);
+                }
+            };
             for (value, timestamp) in batch.into_records() {
                 position.next();
-                match gathered {
-                    // The key is put together in the sorter's own memory, which saves a copy.
-                    Gathered::Sort(sorter) => sorter.push_with(
-                        timestamp.map_or(i64::MIN, Timestamp::as_millis),
-                        |key| {
-                            let hash = write_prefixed(&value, selector, key);
-                            if let Some((watch, _)) = watch {
-                                watch.see(hash);
-                            }
-                        },
-                        |payload| {
-                            payload.push(u8::from(timestamp.is_some()));
-                            value.encode(payload);
-                        },
-                    ),
-                    Gathered::Combine { sorter, fold } => {
-                        let stamp = timestamp.map_or(i64::MIN, Timestamp::as_millis);
-                        scratch.clear();
-                        let hash = write_prefixed(&value, selector, scratch);
-                        let slot = match C::PART {
-                            0 => hash.0,
-                            _ => {
-                                let key = scratch.len();
-                                fold.part(&value, timestamp, scratch)?;
-                                let part = scratch.get(key..).unwrap_or_default();
-                                debug_assert_eq!(part.len(), C::PART, "the stated length");
-                                hash.0 ^ hash_key_bytes(part).0
-                            }
-                        };
-                        sorter.update(slot, scratch, stamp, |partial| fold.fold(partial, value))
-                    }
-                }
-                .map_err(&failed)?;
+                // The key is put together in the sorter's own memory, which saves a copy.
+                let pushed = sorter.push_with(
+                    timestamp.map_or(i64::MIN, Timestamp::as_millis),
+                    |key| {
+                        let hash = write_prefixed(&value, selector, key);
+                        if let Some((watch, _)) = watch {
+                            watch.see(hash);
+                        }
+                    },
+                    |payload| {
+                        payload.push(u8::from(timestamp.is_some()));
+                        value.encode(payload);
+                    },
+                );
+                pushed.map_err(&failed)?;
             }
             Ok(())
         })
@@ -284,22 +253,21 @@ impl<C: Fold<I>, I> Collecting<C, I> {
     }
 }
 
-/// Appends the hash and the bytes of a record's key.
+/// Appends the hash and the bytes of a record's key to an empty vector.
 #[inline]
 fn write_prefixed<I, K: Key>(
     value: &I,
     selector: &KeySelector<I, K>,
     out: &mut Vec<u8>,
 ) -> KeyHash {
-    let start = out.len();
     out.extend_from_slice(&[0; 8]);
     selector.encode(value, out);
-    prefix_with_hash(out.get_mut(start..).unwrap_or_default())
+    prefix_with_hash(out)
 }
 
 /// Writes the hash of what follows the first eight bytes into them.
 #[inline]
-pub(crate) fn prefix_with_hash(bytes: &mut [u8]) -> KeyHash {
+pub(super) fn prefix_with_hash(bytes: &mut [u8]) -> KeyHash {
     let Some((head, key)) = bytes.split_first_chunk_mut::<8>() else { return KeyHash::default() };
     let hash = hash_key_bytes(key);
     *head = hash.0.to_be_bytes();

@@ -12,7 +12,7 @@ use element::{Key, KeyGroups, KeyHash, Record, Timestamp};
 use sort::{CombinedStream, SortedStream};
 use state::{StateCounters, TimerKind};
 
-use super::collecting::FoldCombiner;
+use super::folding::FoldCombiner;
 use super::plan::elapsed;
 use crate::context::OperatorContext;
 use crate::error::TaskError;

@@ -10,7 +10,8 @@ use graph::{InputTreatment, ResolvedMode};
 use sort::{CombiningSorter, ExternalSorter, RunDescription, SorterOptions, SpillTarget};
 
 use super::Collecting;
-use super::collecting::{FoldCombiner, Gathered};
+use super::collecting::Gathered;
+use super::folding::FoldCombiner;
 use crate::checkpoint::{RUNS, SealedBacklog};
 use crate::context::OperatorContext;
 use crate::error::TaskError;

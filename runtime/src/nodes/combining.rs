@@ -4,12 +4,12 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use element::{Key, Record};
-use graph::{BacklogEmission, OperatorAttributes};
+use graph::{BacklogEmission, InputTreatment, OperatorAttributes};
 
 use super::{Boxed, input_driver};
 use crate::context::OperatorContext;
 use crate::error::TaskError;
-use crate::exchange::{Combined, combined_key, combines};
+use crate::exchange::{Combined, combined_key};
 use crate::factory::{Gates, NodeFactory, Outputs, Wire};
 use crate::operator::Chained;
 use crate::operator::aggregate::{Aggregator, Emission, RollingAggregate};
@@ -18,8 +18,8 @@ use crate::operator::precombined::Precombined;
 use crate::operator::selector::KeySelector;
 use crate::task::Driver;
 
-/// A rolling aggregate over the records of [`crate::exchange::CombiningEdge`]s: over records, or in
-/// batch mode over what they have combined to.
+/// A rolling aggregate over the records of [`crate::exchange::CombiningEdge`]s: over records, or, where
+/// its own input combines, over what producers have combined them to.
 pub struct CombiningNode<K, T, A, E> {
     selector: KeySelector<T, K>,
     aggregator: Arc<A>,
@@ -51,7 +51,12 @@ where
 {
     fn attributes(&self) -> OperatorAttributes {
         let backlog_emission = self.backlog_emission;
-        OperatorAttributes { combines: true, backlog_emission, ..OperatorAttributes::keyed() }
+        OperatorAttributes {
+            combines: true,
+            producers_combine: true,
+            backlog_emission,
+            ..OperatorAttributes::keyed()
+        }
     }
 
     fn link(
@@ -61,7 +66,7 @@ where
     ) -> Result<Wire, TaskError> {
         let side = std::mem::take(&mut outputs.side);
         let next = outputs.main::<E::Output>();
-        if combines(&context.task) {
+        if combines(context) {
             let selector = combined_key::<T, K, A::Accumulator>(&self.selector);
             let function = Precombined::<A, T, E>::new(&self.aggregator);
             let operator = KeyedOperator::open(selector, function, side, context)?;
@@ -82,10 +87,15 @@ where
         head: Wire,
         gates: Gates,
     ) -> Result<Box<dyn Driver>, TaskError> {
-        if combines(&context.task) {
+        if combines(context) {
             input_driver::<Combined<T, A::Accumulator>>(head, gates)
         } else {
             input_driver::<T>(head, gates)
         }
     }
+}
+
+/// Whether producers combine: where the input does, the plan says so to both ends of its edges.
+fn combines(context: &OperatorContext) -> bool {
+    context.treatment.treatment == InputTreatment::Combine
 }

@@ -27,9 +27,9 @@ impl<T: 'static, A: Aggregator<T>> Fold<Combined<T, A::Accumulator>> for Precomb
     ) -> Option<A::Accumulator> {
         match (partial, value) {
             (None, Combined::Left(value)) => return Some(self.aggregator.first(value)),
-            (None, Combined::Right((_, first))) => return Some(first),
+            (None, Combined::Right(partial)) => return Some(partial.1),
             (Some(held), Combined::Left(value)) => self.aggregator.add(held, value),
-            (Some(held), Combined::Right((_, later))) => self.aggregator.merge(held, later),
+            (Some(held), Combined::Right(partial)) => self.aggregator.merge(held, partial.1),
         }
         None
     }
@@ -78,7 +78,7 @@ where
     ) -> anyhow::Result<()> {
         match value {
             Combined::Left(value) => self.rolling.element(value, context),
-            Combined::Right((_, partial)) => self.rolling.partial(partial, &[], context),
+            Combined::Right(partial) => self.rolling.partial(partial.1, &[], context),
         }
     }
 

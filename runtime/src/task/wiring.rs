@@ -342,6 +342,10 @@ impl Wiring<'_> {
             consumers,
             consumer_groups: groups_of(consumer.map_or(1, |vertex| vertex.max_parallelism)),
             transport,
+            combines_for: consumer
+                .filter(|_| edge.combined)
+                .and_then(|vertex| vertex.chain.first())
+                .map(|node| node.name.as_str()),
         })
     }
 
@@ -370,6 +374,7 @@ impl Wiring<'_> {
                 ),
                 finished: Arc::clone(&self.finished),
             },
+            combines_for: None,
         };
         output.payload.0.persistent(spec, next)
     }
@@ -382,6 +387,7 @@ impl Wiring<'_> {
             .map(|edges| {
                 let mut channels = Vec::new();
                 let mut factory = None;
+                let mut combined = false;
                 for id in edges {
                     let edge = self
                         .deployment
@@ -390,6 +396,7 @@ impl Wiring<'_> {
                         .ok_or_else(|| internal("an input without an edge"))?;
                     channels.extend(self.channels(edge)?);
                     factory.get_or_insert(&edge.payload);
+                    combined |= edge.combined;
                 }
                 let factory = factory.ok_or_else(|| internal("an input without edges"))?;
                 factory.0.gate(InputSpec {
@@ -397,6 +404,7 @@ impl Wiring<'_> {
                     network: &self.deployment.network,
                     waker: Arc::clone(&self.waker),
                     channels,
+                    combined,
                 })
             })
             .collect()

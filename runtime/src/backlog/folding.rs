@@ -1,0 +1,105 @@
+//! Records into a table of partial results, a block of keys at a time.
+//!
+//! Read by the operator that collects its backlog, and by producers that combine before an exchange.
+
+use std::sync::Arc;
+
+use element::{Batch, Key, Timestamp, hash_key_bytes};
+use sort::{Combiner, CombiningSorter, KeyBlock};
+
+use super::collecting::prefix_with_hash;
+use crate::error::TaskError;
+use crate::operator::function::Fold;
+use crate::operator::selector::KeySelector;
+use crate::user::Position;
+
+/// A [`Fold`] as the combining sorter sees it: later partials go into earlier ones.
+pub(crate) struct FoldCombiner<C, I> {
+    fold: Arc<C>,
+    input: std::marker::PhantomData<fn(I)>,
+}
+
+impl<C, I> FoldCombiner<C, I> {
+    pub(crate) fn new(fold: Arc<C>) -> Self {
+        Self { fold, input: std::marker::PhantomData }
+    }
+}
+
+impl<C: Fold<I>, I> Combiner for FoldCombiner<C, I> {
+    type Accumulator = C::Partial;
+
+    fn merge(&self, into: &mut C::Partial, other: C::Partial) {
+        self.fold.merge(into, other);
+    }
+}
+
+/// Folds a batch, record by record in order. The keys of a block of records are found before the
+/// first of them is folded; `position` says which record the user's code is at.
+///
+/// # Errors
+///
+/// [`TaskError::Sort`] by the operator's `name`, and what the fold says of a record that belongs
+/// nowhere.
+pub(crate) fn fold_batch<I, K: Key, C: Fold<I>>(
+    batch: Batch<I>,
+    selector: &KeySelector<I, K>,
+    fold: &C,
+    block: &mut KeyBlock,
+    sorter: &mut CombiningSorter<FoldCombiner<C, I>>,
+    position: &mut Position,
+    name: &str,
+) -> anyhow::Result<()> {
+    let failed = TaskError::sort(name);
+    let (values, stamps) = batch.into_parts();
+    let mut values = values.into_iter();
+    let stamps = stamps.unwrap_or_default();
+    let mut stamps = stamps.as_slice();
+    while !values.as_slice().is_empty() {
+        let before = position.begun();
+        block.clear();
+        for (at, value) in values.as_slice().iter().enumerate() {
+            if block.is_full() {
+                break;
+            }
+            position.next();
+            let timestamp = stamps.get(at).copied();
+            block.push_with(|bytes, begin| {
+                write_key(value, timestamp, selector, fold, bytes, begin)
+            })?;
+        }
+        position.back_to(before);
+        let records = values.by_ref().map(|value| {
+            let stamp = stamps.split_off_first().map_or(i64::MIN, |stamp| stamp.as_millis());
+            (stamp, value)
+        });
+        let folded = sorter.update_block(block, records, |partial, value| {
+            position.next();
+            fold.fold(partial, value)
+        });
+        folded.map_err(&failed)?;
+    }
+    Ok(())
+}
+
+/// Appends hash, key and part of a record from `begin` on, and answers the hash for the table.
+#[inline]
+fn write_key<I, K: Key, C: Fold<I>>(
+    value: &I,
+    timestamp: Option<Timestamp>,
+    selector: &KeySelector<I, K>,
+    fold: &C,
+    bytes: &mut Vec<u8>,
+    begin: usize,
+) -> anyhow::Result<u64> {
+    bytes.extend_from_slice(&[0; 8]);
+    selector.encode(value, bytes);
+    let hash = prefix_with_hash(bytes.get_mut(begin..).unwrap_or_default());
+    if C::PART == 0 {
+        return Ok(hash.0);
+    }
+    let part = bytes.len();
+    fold.part(value, timestamp, bytes)?;
+    let part = bytes.get(part..).unwrap_or_default();
+    debug_assert_eq!(part.len(), C::PART, "the stated length");
+    Ok(hash.0 ^ hash_key_bytes(part).0)
+}
