@@ -260,9 +260,10 @@ fn write_prefixed<I, K: Key>(
     selector: &KeySelector<I, K>,
     out: &mut Vec<u8>,
 ) -> KeyHash {
+    let start = out.len();
     out.extend_from_slice(&[0; 8]);
     selector.encode(value, out);
-    prefix_with_hash(out)
+    prefix_with_hash(out.get_mut(start..).unwrap_or_default())
 }
 
 /// Writes the hash of what follows the first eight bytes into them.
