@@ -3,6 +3,9 @@
 //! All its bytes are there from the start, so that a place can be read before it is written: the
 //! cache lines of many pages are asked for at once, and stores do not wait for one after the other.
 
+/// The least that a system maps.
+const SYSTEM_PAGE: usize = 4 << 10;
+
 /// A page of records.
 #[derive(Debug, Default)]
 pub(crate) struct Page {
@@ -12,8 +15,12 @@ pub(crate) struct Page {
 }
 
 impl Page {
+    /// A page of memory that the system has really given: zeroed memory that is read before it is
+    /// written is mapped twice, and the second time all processors have to hear of it.
     pub(crate) fn new(bytes: usize) -> Self {
-        Self { bytes: vec![0; bytes], filled: 0 }
+        let mut bytes = vec![0; bytes];
+        bytes.iter_mut().step_by(SYSTEM_PAGE).for_each(|byte| *byte = 1);
+        Self { bytes, filled: 0 }
     }
 
     /// The page's whole length.
