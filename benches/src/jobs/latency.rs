@@ -1,7 +1,8 @@
 //! J7: the running sum over a history at full speed, then live records at a steady rate.
 //!
 //! A live record carries the time at which it was due, not the time at which it was sent: a stalled
-//! source hides nothing. Live record `j` is due `j / rate` after the first poll of the live part.
+//! source hides nothing. Live record `j` is due `j / rate` after its reader's first poll of the live
+//! part: readers end their parts of the history, and so begin, at different moments.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
@@ -39,6 +40,9 @@ pub struct Latency {
 
 type Input = (u64, (u64, u64));
 
+/// Splits of the live part.
+const LIVE_SPLITS: u64 = 64;
+
 impl Live {
     /// Runs it.
     ///
@@ -49,27 +53,35 @@ impl Live {
         let env = setting.environment();
         let start = Instant::now();
         let latencies = Latencies::since(start);
-        env.from_source(self.source(start), WatermarkStrategy::none(), "records")
-            .key_by_ref(|record: &Input| &record.0)
-            .process(|| Summing { sum: ValueState::new("sum") })
-            .name("sum")
-            .uid("sum")
-            .sink_to(latencies.clone());
+        env.from_source(
+            self.source(start, setting.parallelism),
+            WatermarkStrategy::none(),
+            "records",
+        )
+        .key_by_ref(|record: &Input| &record.0)
+        .process(|| Summing { sum: ValueState::new("sum") })
+        .name("sum")
+        .uid("sum")
+        .sink_to(latencies.clone());
         let report = env.execute("latency")?;
         let checksum = latencies.total().sum();
         Ok(Latency { checksum, arrivals: latencies.arrivals(), report })
     }
 
-    fn source(self, start: Instant) -> HybridSource<Input> {
+    fn source(self, start: Instant, readers: u32) -> HybridSource<Input> {
         let Self { backlog, rate, seconds, keys } = self;
         let history = GeneratorSource::bounded(backlog, move |i| ((key(i, keys), (0, 0)), None));
-        let begun = Arc::new(OnceLock::<u64>::new());
-        let record = move |j| {
-            let begun = *begun.get_or_init(|| start.elapsed().as_nanos() as u64);
+        // A source with a rate deals its splits, of which the j-th has every 64th number, in turn.
+        let begun: Arc<[OnceLock<u64>]> = (0..readers).map(|_| OnceLock::new()).collect();
+        let record = move |j: u64| {
+            let reader = (j % LIVE_SPLITS) as usize % begun.len();
+            let begun = *begun[reader].get_or_init(|| start.elapsed().as_nanos() as u64);
             let due = (j as f64 * 1e9 / rate as f64) as u64;
             ((key(backlog + j, keys), (begun + due, due)), None)
         };
-        let live = GeneratorSource::bounded(rate * seconds, record).records_per_second(rate as f64);
+        let live = GeneratorSource::bounded(rate * seconds, record)
+            .records_per_second(rate as f64)
+            .splits(LIVE_SPLITS);
         HybridSource::starting_with(history).then(live)
     }
 }
