@@ -133,12 +133,9 @@ impl Task {
                 Ok(Step::Progress)
             }
             Step::Wait(until) => {
-                self.announce_end();
-                let next = self.context.deadline.next();
-                Ok(Step::Wait(match (until, next) {
-                    (Some(a), Some(b)) => Some(a.min(b)),
-                    (a, b) => a.or(b),
-                }))
+                let announced = self.announce_end();
+                let times = [until, self.context.deadline.next(), announced];
+                Ok(Step::Wait(times.into_iter().flatten().min()))
             }
             Step::Done => {
                 self.done = true;
@@ -167,17 +164,22 @@ impl Task {
     }
 
     /// What sinks have prepared at the end of their input goes to the JobMaster. A snapshot that was
-    /// not taken for a barrier is one of these.
-    fn announce_end(&mut self) {
-        let last = std::mem::take(&mut *self.snapshots.lock());
-        if last.is_empty() {
-            return;
+    /// not taken for a barrier is one of these. It must not overtake the part of a checkpoint whose
+    /// barrier came before, of which it would be taken for the part; so it may have to wait until a time.
+    fn announce_end(&mut self) -> Option<Timestamp> {
+        if self.snapshots.lock().is_empty() {
+            return None;
         }
+        if self.outstanding.load(Ordering::Acquire) > 0 {
+            return Some(self.context.clock.now().saturating_add(1));
+        }
+        let last = std::mem::take(&mut *self.snapshots.lock());
         let states = last.into_iter().map(|snapshot| {
             let OperatorSnapshot { uid, items, watermark, .. } = snapshot;
             OperatorState { uid, keyed: None, items, watermark, backlog: None }
         });
         self.context.events.send(TaskEvent::AwaitsLastCommit(states.collect()));
+        None
     }
 
     /// What the operators stored for a barrier goes to the thread that writes it.
