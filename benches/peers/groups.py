@@ -117,7 +117,7 @@ GROUPS = {
     "j4": ours("J4") + ours("J4", "v=cache") + run("limit", "J4") + run("limit", "J4", "v=cache")
     + run("renoir", "J4") + run("renoir", "J4", "v=vec") + run("renoir", "J4", "v=file")
     + each(["false", "true"], lambda cache: flink("J4", f"{FLINK_BATCH} cache={cache}", NATIVE)),
-    "j5": [] if SMALL else ours("J5") + run("limit", "J5", "v=copy") + run("limit", "J5", "v=sort")
+    "j5": [] if SMALL else ours("J5", "lz4=0") + ours("J5", "lz4=1") + run("limit", "J5", "v=copy") + run("limit", "J5", "v=sort")
     + [(["gnusort"], {})] + run("extsort", "J5")
     + flink("J5", "reuse=true sortmem=128m managed=256m mode=batch", ("2g", "managed=256m")),
     "j6": ours("J6", "mode=stream by=key") + ours("J6", "mode=batch by=key")
