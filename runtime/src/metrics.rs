@@ -28,7 +28,8 @@ pub struct PhaseReport {
     pub treatment: &'static str,
     /// Why.
     pub reason: String,
-    /// Records of the phase as they came: where producers combine, their partial results.
+    /// Records of the phase, before anything has combined them. Where producers combine, a subtask's
+    /// share is a guess; the sum over subtasks is not.
     pub records: u64,
     /// Keys that the phase had; of one that was handed over in parts, of its largest.
     pub keys: u64,

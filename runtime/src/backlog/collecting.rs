@@ -169,7 +169,7 @@ impl<C: Fold<I>, I> Collecting<C, I> {
     where
         I: Record,
     {
-        self.records += batch.len() as u64;
+        self.records += batch.values().iter().map(C::records).sum::<u64>();
         self.ask_for_checkpoint(context);
         let Self { gathered, block, watch, .. } = self;
         let failed = TaskError::sort(&context.name);

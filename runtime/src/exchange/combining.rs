@@ -27,9 +27,9 @@ use crate::operator::selector::KeySelector;
 use crate::output::Output;
 use output::CombiningOutput;
 
-/// A record, or the canonical bytes of a key with what its records have combined to. Boxed, for there
-/// is one a key, and records are many.
-pub type Combined<T, P> = Either<T, Box<(Vec<u8>, P)>>;
+/// A record, or the canonical bytes of a key, what its records have combined to, and how many records
+/// it stands for in counts. Boxed, for there is one a key, and records are many.
+pub type Combined<T, P> = Either<T, Box<(Vec<u8>, P, u64)>>;
 
 /// Finds the key of what travels over a combining edge.
 pub(crate) fn combined_key<T, K, P>(selector: &KeySelector<T, K>) -> KeySelector<Combined<T, P>, K>

@@ -35,6 +35,11 @@ pub trait Fold<I>: Send + Sync + 'static {
         Ok(())
     }
 
+    /// How many records of the stream a value stands for.
+    fn records(_value: &I) -> u64 {
+        1
+    }
+
     /// Folds a record into what its key has so far; `Some` is the first partial of a key.
     fn fold(&self, partial: Option<&mut Self::Partial>, value: I) -> Option<Self::Partial>;
 

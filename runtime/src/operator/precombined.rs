@@ -20,6 +20,13 @@ pub struct PrecombinedFold<A, T> {
 impl<T: 'static, A: Aggregator<T>> Fold<Combined<T, A::Accumulator>> for PrecombinedFold<A, T> {
     type Partial = A::Accumulator;
 
+    fn records(value: &Combined<T, A::Accumulator>) -> u64 {
+        match value {
+            Combined::Left(_) => 1,
+            Combined::Right(partial) => partial.2,
+        }
+    }
+
     fn fold(
         &self,
         partial: Option<&mut A::Accumulator>,

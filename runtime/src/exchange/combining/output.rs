@@ -66,6 +66,9 @@ enum Way<T, C: Fold<T>> {
     Pass,
 }
 
+/// The bytes of a key, what its records have combined to, and their latest timestamp.
+type Held<P> = (Vec<u8>, P, Option<Timestamp>);
+
 /// Whether records are to be combined.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
@@ -91,6 +94,11 @@ pub(super) struct CombiningOutput<T, K, C: Fold<T>> {
     /// Records taken into the table, and whether it was found spilling.
     taken: u64,
     has_spilled: bool,
+    /// The next partial result to be handed over. It is held back, for the last one of a table stands
+    /// for all records that those before it do not: each of them for one.
+    held: Option<Held<C::Partial>>,
+    /// Records of the table that none stands for yet.
+    unsaid: u64,
     block: KeyBlock,
     buffer: BatchBuffer<Combined<T, C::Partial>>,
     next: Box<dyn Output<Combined<T, C::Partial>>>,
@@ -129,6 +137,8 @@ impl<T: Record, K: Key, C: Fold<T>> CombiningOutput<T, K, C> {
             fold,
             taken: 0,
             has_spilled: false,
+            held: None,
+            unsaid: 0,
             block: KeyBlock::default(),
             buffer: BatchBuffer::default(),
             next,
@@ -159,6 +169,7 @@ impl<T: Record, K: Key, C: Fold<T>> CombiningOutput<T, K, C> {
         self.way = match std::mem::replace(&mut self.way, Way::Pass) {
             // Partial results of runs are merged there, by the user's function.
             Way::Table(table) => {
+                self.unsaid = self.taken;
                 let finished = self.user.run_batch(|_| Ok(table.finish()))?;
                 Way::Emptying(finished.map_err(TaskError::sort(&self.name))?)
             }
@@ -169,17 +180,27 @@ impl<T: Record, K: Key, C: Fold<T>> CombiningOutput<T, K, C> {
 
     /// Hands up to `most` partial results over. True when none is left.
     fn empty(&mut self, most: usize) -> Result<bool, TaskError> {
-        let Self { way, buffer, next, name, user, .. } = self;
+        let Self { way, buffer, next, name, user, held, unsaid, .. } = self;
         let Way::Emptying(stream) = way else { return Ok(true) };
         let failed = TaskError::sort(name);
         let done = user.run_batch(|_| {
             for _ in 0..most {
-                let Some(record) = stream.next().map_err(&failed)? else { return Ok(true) };
-                let timestamp = Some(Timestamp::from_millis(record.timestamp))
-                    .filter(|timestamp| *timestamp != Timestamp::MIN);
-                let key = record.key.get(size_of::<u64>()..).unwrap_or_default().to_vec();
-                let partial = Either::Right(Box::new((key, record.accumulator)));
-                buffer.push(partial, timestamp, &mut **next)?;
+                let coming = stream.next().map_err(&failed)?.map(|record| {
+                    let timestamp = Some(Timestamp::from_millis(record.timestamp))
+                        .filter(|timestamp| *timestamp != Timestamp::MIN);
+                    let key = record.key.get(size_of::<u64>()..).unwrap_or_default().to_vec();
+                    (key, record.accumulator, timestamp)
+                });
+                let is_last = coming.is_none();
+                if let Some((key, partial, timestamp)) = std::mem::replace(held, coming) {
+                    let records = if is_last { *unsaid } else { 1 };
+                    *unsaid -= records;
+                    let partial = Either::Right(Box::new((key, partial, records)));
+                    buffer.push(partial, timestamp, &mut **next)?;
+                }
+                if is_last {
+                    return Ok(true);
+                }
             }
             Ok(false)
         })?;
