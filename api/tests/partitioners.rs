@@ -2,12 +2,15 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use slackwater::GeneratorSource;
 use slackwater::prelude::*;
 
 /// How many records come to each of four subtasks, by one way from two.
 fn spread(way: impl Fn(DataStream<u64>) -> DataStream<u64>) -> Vec<u64> {
     let env = StreamExecutionEnvironment::new();
-    let records = env.generate(10_000, |i| i).parallelism(2);
+    // A source with a rate deals the same to each reader; without one, the quicker reads more.
+    let source = GeneratorSource::bounded(10_000, |i| (i, None)).records_per_second(1e12);
+    let records = env.from_source(source, WatermarkStrategy::none(), "numbers").parallelism(2);
     way(records)
         .map_partition(|records, out| {
             let records: Vec<u64> = records.collect();
