@@ -6,23 +6,19 @@
 
 use compact_str::CompactString;
 
-use crate::codec::take_slice;
 use crate::key_impls::{decode_escaped, encode_escaped};
-use crate::record_impls::{decode_len, encode_len};
+use crate::record_impls::{encode_text, take_text};
 use crate::{CodecError, Key, Record, Schema, SchemaError, Value};
 
 impl Record for CompactString {
     #[inline]
     fn encode(&self, out: &mut Vec<u8>) {
-        out.reserve(4 + self.len());
-        encode_len(self.len(), out);
-        out.extend_from_slice(self.as_bytes());
+        encode_text(self, out);
     }
 
     #[inline]
     fn decode(input: &mut &[u8]) -> Result<Self, CodecError> {
-        let len = decode_len(input)?;
-        let bytes = take_slice(input, len, "text")?;
+        let bytes = take_text(input)?;
         match std::str::from_utf8(bytes) {
             Ok(text) => Ok(Self::new(text)),
             // Once more, for the error that a `String` has.

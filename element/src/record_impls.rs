@@ -248,18 +248,30 @@ pub(crate) fn decode_len(input: &mut &[u8]) -> Result<usize, CodecError> {
     u32::decode(input).map(|len| len as usize)
 }
 
+/// Appends text as every type of text does.
+#[inline]
+pub(crate) fn encode_text(text: &str, out: &mut Vec<u8>) {
+    out.reserve(4 + text.len());
+    encode_len(text.len(), out);
+    out.extend_from_slice(text.as_bytes());
+}
+
+/// Takes the bytes of text off.
+#[inline]
+pub(crate) fn take_text<'a>(input: &mut &'a [u8]) -> Result<&'a [u8], CodecError> {
+    let len = decode_len(input)?;
+    take_slice(input, len, "text")
+}
+
 impl Record for String {
     #[inline]
     fn encode(&self, out: &mut Vec<u8>) {
-        out.reserve(4 + self.len());
-        encode_len(self.len(), out);
-        out.extend_from_slice(self.as_bytes());
+        encode_text(self, out);
     }
 
     #[inline]
     fn decode(input: &mut &[u8]) -> Result<Self, CodecError> {
-        let len = decode_len(input)?;
-        Ok(Self::from_utf8(take_slice(input, len, "text")?.to_vec())?)
+        Ok(Self::from_utf8(take_text(input)?.to_vec())?)
     }
 
     fn schema() -> Schema {

@@ -93,6 +93,7 @@ impl StateStores {
             .with_scratch(scratch)
             .with_clock(Arc::clone(&task.clock)))
     }
+
     /// The timers of one operator's subtask: so many in memory, the others in a store of the kind of
     /// its state; beside state in memory, on disk.
     ///

@@ -96,14 +96,7 @@ fn scatter(from: &[Entry], into: &mut Vec<Entry>, skipped: u32, bits: u32) {
 fn insert_all(entries: &mut [Entry]) {
     let mut moves = 4 * entries.len();
     for at in 1..entries.len() {
-        let entry = entries[at];
-        let mut hole = at;
-        while hole > 0 && entries[hole - 1].prefix > entry.prefix {
-            entries[hole] = entries[hole - 1];
-            hole -= 1;
-        }
-        entries[hole] = entry;
-        moves = moves.saturating_sub(at - hole);
+        moves = moves.saturating_sub(insert(entries, at));
         if moves == 0 {
             entries.sort_unstable_by_key(|entry| (entry.prefix, entry.at));
             return;
@@ -117,14 +110,21 @@ fn sort_small(entries: &mut [Entry]) {
         return;
     }
     for at in 1..entries.len() {
-        let entry = entries[at];
-        let mut hole = at;
-        while hole > 0 && entries[hole - 1].prefix > entry.prefix {
-            entries[hole] = entries[hole - 1];
-            hole -= 1;
-        }
-        entries[hole] = entry;
+        insert(entries, at);
     }
+}
+
+/// Puts an entry to its place among those before it, which are in order; gives how many it passes.
+#[inline]
+fn insert(entries: &mut [Entry], at: usize) -> usize {
+    let entry = entries[at];
+    let mut hole = at;
+    while hole > 0 && entries[hole - 1].prefix > entry.prefix {
+        entries[hole] = entries[hole - 1];
+        hole -= 1;
+    }
+    entries[hole] = entry;
+    at - hole
 }
 
 /// Bits of one step, so that a uniform input leaves parts of some ten entries.

@@ -76,19 +76,39 @@ impl RunReader {
             .map_err(|error| missing_or_failed(&name, 0, error))?;
         let open = OpenFile::count(&spiller.files);
         let taken = run.largest_block + run.largest_packed;
+        let blank = Self::blank(run.records - start.records, taken, spiller);
+        let mut opened = Self {
+            open: Some((reader, open)),
+            run: Some(run),
+            name,
+            offset: start.offset,
+            next_block: start.block,
+            ..blank
+        };
+        opened.read_first_head()?;
+        Ok(opened)
+    }
+
+    /// Reads `records` records of memory, without a file. One block of them is taken from the account.
+    pub(crate) fn of_memory(kept: Kept, records: u64, spiller: &mut Spiller) -> Self {
+        let taken = spiller.options.block_bytes();
+        Self { kept: Some(kept), ..Self::blank(records, taken, spiller) }
+    }
+
+    /// One that is to read `left` records from wherever they are, and takes so many bytes to do it.
+    fn blank(left: u64, taken: u64, spiller: &mut Spiller) -> Self {
         // The block bytes were chosen so that this fits; a single long record may go beyond.
         if !spiller.account.take_reserved(taken) {
             spiller.account.take_beyond(taken);
         }
-        let left = run.records - start.records;
-        let mut opened = Self {
-            open: Some((reader, open)),
-            run: Some(run),
+        Self {
+            open: None,
+            run: None,
             kept: None,
-            name,
+            name: String::new(),
             rules: spiller.rules,
-            offset: start.offset,
-            next_block: start.block,
+            offset: 0,
+            next_block: 0,
             next_head: [0; HEAD],
             stored: Vec::new(),
             raw: Vec::new(),
@@ -98,9 +118,7 @@ impl RunReader {
             left,
             left_in_run: left,
             taken,
-        };
-        opened.read_first_head()?;
-        Ok(opened)
+        }
     }
 
     /// Records that are still to come.
@@ -112,32 +130,6 @@ impl RunReader {
     pub(crate) fn end_before(&mut self, next: &Self) {
         self.left = self.left.saturating_sub(next.left);
         self.left_in_block = self.left_in_block.min(self.left);
-    }
-
-    /// Reads `records` records of memory, without a file. One block of them is taken from the account.
-    pub(crate) fn of_memory(kept: Kept, records: u64, spiller: &mut Spiller) -> Self {
-        let taken = spiller.options.block_bytes();
-        if !spiller.account.take_reserved(taken) {
-            spiller.account.take_beyond(taken);
-        }
-        Self {
-            open: None,
-            run: None,
-            kept: Some(kept),
-            name: String::new(),
-            rules: spiller.rules,
-            offset: 0,
-            next_block: 0,
-            next_head: [0; HEAD],
-            stored: Vec::new(),
-            raw: Vec::new(),
-            at: 0,
-            layout: Layout::default(),
-            left_in_block: 0,
-            left: records,
-            left_in_run: records,
-            taken,
-        }
     }
 
     /// Whole keys that were looked at to put records of memory in order.

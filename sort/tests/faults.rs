@@ -79,12 +79,7 @@ fn check_every_fault(scenario: fn(SorterOptions) -> Result<u64, SortError>) {
                 let Err(error) = result else { panic!("{operation} {nth} went unnoticed") };
                 check_error(&error, operation, kind);
                 faulty.plan(None);
-                assert_eq!(place.budget.used(), ByteSize(0));
-                let left = place.files();
-                assert!(left.is_empty() || operation == Operation::Delete, "{left:?} is left");
-                for name in left {
-                    place.store.delete(FileRole::SortRun, &name).unwrap();
-                }
+                place.is_left_clean(operation);
             }
         }
     }

@@ -125,12 +125,7 @@ fn every_operation_of_a_thread_can_fail() {
             };
             assert_eq!((error.operation, error.role), (operation, FileRole::SortRun));
             faulty.plan(None);
-            assert_eq!(place.budget.used(), ByteSize(0));
-            let left = place.files();
-            assert!(left.is_empty() || operation == Operation::Delete, "{left:?} is left");
-            for name in left {
-                place.store.delete(FileRole::SortRun, &name).unwrap();
-            }
+            place.is_left_clean(operation);
         }
     }
 }

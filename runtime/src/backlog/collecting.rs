@@ -253,7 +253,7 @@ impl<C: Fold<I>, I> Collecting<C, I> {
     }
 }
 
-/// Appends the hash and the bytes of a record's key to an empty vector.
+/// Appends the hash and the bytes of a record's key; what is there belongs to other records.
 #[inline]
 fn write_prefixed<I, K: Key>(
     value: &I,

@@ -8,7 +8,9 @@
 //!
 //! Where only lost parts are to be made again (`execution.cache.recovery`), a repair stands between the
 //! plan and the run: the plan that would make the data set whole, of which only those parts' tasks
-//! run. A loss that it meets is one of the job. The restart strategy has no part in the fallback (A17). A second loss is the job's error.
+//! run. A loss that it meets is one of the job. The restart strategy has no part in the fallback (A17). A
+//! second loss is the job's error.
+//!
 //! Commands given at any time reach the run that is under way, or the next.
 
 use std::collections::BTreeMap;

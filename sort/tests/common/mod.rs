@@ -10,7 +10,7 @@
 
 use std::sync::Arc;
 
-use element::{ByteSize, FileRole, MemoryBudget, MemoryStore, SpillStore};
+use element::{ByteSize, FileRole, MemoryBudget, MemoryStore, Operation, SpillStore};
 use slackwater_sort::{
     ExternalSorter, SortError, SortStats, SortedStream, SorterOptions, SpillTarget,
 };
@@ -39,6 +39,17 @@ impl Place {
 
     pub fn files(&self) -> Vec<String> {
         self.store.list(FileRole::SortRun, "").unwrap()
+    }
+
+    /// No memory is in use, and no file is left but what could not be deleted, which is deleted now.
+    #[track_caller]
+    pub fn is_left_clean(&self, failed: Operation) {
+        assert_eq!(self.budget.used(), ByteSize(0));
+        let left = self.files();
+        assert!(left.is_empty() || failed == Operation::Delete, "{left:?} is left");
+        for name in left {
+            self.store.delete(FileRole::SortRun, &name).unwrap();
+        }
     }
 
     /// Nothing is borrowed and no file is left.

@@ -12,7 +12,8 @@
 //! | 1 | kind, time, store key of the timer, which begins with the hash | reading back in order of time |
 //!
 //! All timers of one time and hash lie on one side. The store is opened when the first timer moves to
-//! it. What goes wrong with it is kept until the operator asks, which it does behind each batch. Left out on purpose: when timers move. That is [`super::TimerService`]'s.
+//! it. What goes wrong with it is kept until the operator asks, which it does behind each batch. Left out
+//! on purpose: when timers move. That is [`super::TimerService`]'s.
 
 use std::fmt;
 use std::ops::ControlFlow;

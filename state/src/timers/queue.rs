@@ -158,14 +158,19 @@ impl TimerQueue {
         if time > upto {
             return None;
         }
-        let (hash, entry) = earliest.get_mut().pop_first()?;
+        let popped = earliest.get_mut().pop_first()?;
         if earliest.get().is_empty() {
             earliest.remove();
         }
+        Some(self.popped(time, popped))
+    }
+
+    /// What was taken out by time goes from its key, too.
+    fn popped(&mut self, time: Timestamp, (hash, entry): (u64, EntryKey)) -> (u64, EntryKey, At) {
         let (key, namespace) = entry.parts();
         let at = At { time, namespace: EntryKey::new(&[], namespace) };
         self.remove_by_key(hash, key, &at);
-        Some((hash, EntryKey::plain(key), at))
+        (hash, EntryKey::plain(key), at)
     }
 
     /// Time and hash of the first and of the last timer, in the order in which they are due.
@@ -179,14 +184,11 @@ impl TimerQueue {
     pub(crate) fn pop_last(&mut self) -> Option<(u64, EntryKey, At)> {
         let mut latest = self.by_time.last_entry()?;
         let time = *latest.key();
-        let (hash, entry) = latest.get_mut().pop_last()?;
+        let popped = latest.get_mut().pop_last()?;
         if latest.get().is_empty() {
             latest.remove();
         }
-        let (key, namespace) = entry.parts();
-        let at = At { time, namespace: EntryKey::new(&[], namespace) };
-        self.remove_by_key(hash, key, &at);
-        Some((hash, EntryKey::plain(key), at))
+        Some(self.popped(time, popped))
     }
 
     /// All timers, in no order.
