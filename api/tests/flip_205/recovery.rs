@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use slackwater::options::CacheRecovery;
 use slackwater::prelude::*;
-use slackwater::{CacheOutcome, CachedDataStream, Collected, JobError};
+use slackwater::{CacheOutcome, CachedDataStream, Collected, GeneratorSource, JobError};
 
 use crate::support::*;
 
@@ -121,6 +121,22 @@ fn a_source_that_writes_its_part_itself_reads_the_same_splits_again() {
         assert_eq!(read.report().tasks, 3 + 1 + 4);
         assert_eq!(read.sorted(), expected);
         assert!(calls.get() - before <= ROWS);
+    }
+}
+
+/// A subtask that came too late for a split has an empty part, which is made again as an empty one.
+#[test]
+fn a_part_of_a_source_that_read_nothing_is_made_again() {
+    let env = mending(3, 1);
+    let one_split = GeneratorSource::bounded(ROWS, |i| (i, None)).splits(1);
+    let source = env.from_source(one_split, WatermarkStrategy::none(), "numbers");
+    let cached = source.name("numbers").cache();
+    cached.count().unwrap();
+    for producer in [0, 1, 2, 1] {
+        remove(&env, &cached, producer);
+        let read = cached.execute_and_collect().unwrap();
+        assert_repaired(&read, "numbers", 1, "is lost");
+        assert_eq!(read.sorted(), (0..ROWS).collect::<Vec<_>>());
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use element::DataSetId;
+use element::{DataSetId, SubtaskIndex};
 
 use super::JobMaster;
 use crate::checkpoint::Participant;
@@ -25,18 +25,22 @@ pub(super) fn sources_of(
 }
 
 impl JobMaster {
-    /// What each subtask has read of which a source wrote a data set itself.
+    /// What each subtask has read of which a source wrote a data set itself; nothing, of one that came
+    /// too late for a split.
     pub(super) fn splits_of_data_sets(&self) -> BTreeMap<DataSetId, SplitsRead> {
-        let mut found: BTreeMap<DataSetId, SplitsRead> = BTreeMap::new();
-        for vertex in &self.request.plan.vertices {
-            for output in &vertex.persistent {
-                let read = self.assigned.iter().filter(|((of, _), _)| *of == vertex.id);
-                let read: SplitsRead =
-                    read.map(|((_, subtask), splits)| (*subtask, splits.clone())).collect();
-                if !read.is_empty() {
-                    found.insert(output.data_set, read);
-                }
+        let plan = &self.request.plan;
+        let mut found = BTreeMap::new();
+        for vertex in plan.vertices.iter().filter(|vertex| !vertex.persistent.is_empty()) {
+            if plan.edges.iter().any(|edge| edge.to.vertex == vertex.id) {
+                continue;
             }
+            let subtasks = (0..vertex.parallelism).map(SubtaskIndex);
+            let read = subtasks.map(|subtask| {
+                let splits = self.assigned.get(&(vertex.id, subtask));
+                (subtask, splits.cloned().unwrap_or_default())
+            });
+            let read: SplitsRead = read.collect();
+            found.extend(vertex.persistent.iter().map(|out| (out.data_set, read.clone())));
         }
         found
     }
