@@ -2,13 +2,14 @@
 //!
 //! Two producers write keyed records for many consumers, then every consumer reads its part of both
 //! partitions; numbers of consumers can be given as arguments. One consumer stands for a cached result:
-//! written by reference into one subpartition, read by a thread a partition. By hand: the bytes of the records, copied into 1 MiB buffers, written to one file a
-//! producer, mapped and folded, without subpartitions, checksums, batches or decoding.
+//! written by reference into one subpartition, read by a thread a partition; its writing is also timed
+//! alone. By hand: the bytes of the records, copied into 1 MiB buffers, written to one file a producer,
+//! mapped and folded, without subpartitions, checksums, batches or decoding.
 
 use std::fs::File;
 use std::io::Write;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use element::{
@@ -121,14 +122,7 @@ fn read(
 }
 
 fn ours(directory: &Path, consumers: u32, records: u64) -> u64 {
-    let store = Arc::new(DirectoryStore::new(directory));
-    let service: Arc<dyn ShuffleService> = Arc::new(FileShuffle::new(store));
-    std::thread::scope(|scope| {
-        for producer in 0..PRODUCERS {
-            let service = &service;
-            scope.spawn(move || write(service.as_ref(), producer, consumers, records));
-        }
-    });
+    let service = ours_written(directory, consumers, records);
     let sum = on_two_threads(|thread| {
         if consumers == 1 {
             return read(&service, thread..thread + 1, 0, 1);
@@ -138,11 +132,27 @@ fn ours(directory: &Path, consumers: u32, records: u64) -> u64 {
             .map(|consumer| read(&service, 0..PRODUCERS, consumer, consumers))
             .fold(0, u64::wrapping_add)
     });
+    release(service.as_ref(), consumers);
+    sum
+}
+
+fn ours_written(directory: &Path, consumers: u32, records: u64) -> Arc<dyn ShuffleService> {
+    let store = Arc::new(DirectoryStore::new(directory));
+    let service: Arc<dyn ShuffleService> = Arc::new(FileShuffle::new(store));
+    std::thread::scope(|scope| {
+        for producer in 0..PRODUCERS {
+            let service = &service;
+            scope.spawn(move || write(service.as_ref(), producer, consumers, records));
+        }
+    });
+    service
+}
+
+fn release(service: &dyn ShuffleService, consumers: u32) {
     for producer in 0..PRODUCERS {
         let identity = result_partition(producer, consumers).identity;
         service.release(&identity).expect("released");
     }
-    sum
 }
 
 fn on_two_threads(work: impl Fn(u32) -> u64 + Sync) -> u64 {
@@ -153,9 +163,22 @@ fn on_two_threads(work: impl Fn(u32) -> u64 + Sync) -> u64 {
 }
 
 fn by_hand(directory: &Path, records: u64) -> u64 {
-    let path = |producer| directory.join(format!("raw-{producer}"));
+    by_hand_written(directory, records);
+    let sum = on_two_threads(|producer| {
+        let bytes = read_back(&raw(directory, producer));
+        bytes.chunks_exact(100).map(Hundred::fold).fold(0, u64::wrapping_add)
+    });
+    remove_raw(directory);
+    sum
+}
+
+fn raw(directory: &Path, producer: u32) -> PathBuf {
+    directory.join(format!("raw-{producer}"))
+}
+
+fn by_hand_written(directory: &Path, records: u64) {
     on_two_threads(|producer| {
-        let mut file = File::create(path(producer)).expect("created");
+        let mut file = File::create(raw(directory, producer)).expect("created");
         let mut buffer = Vec::with_capacity(1 << 20);
         for i in (u64::from(producer)..records).step_by(PRODUCERS as usize) {
             if buffer.len() + 100 > 1 << 20 {
@@ -167,14 +190,12 @@ fn by_hand(directory: &Path, records: u64) -> u64 {
         file.write_all(&buffer).expect("written");
         0
     });
-    let sum = on_two_threads(|producer| {
-        let bytes = read_back(&path(producer));
-        bytes.chunks_exact(100).map(Hundred::fold).fold(0, u64::wrapping_add)
-    });
+}
+
+fn remove_raw(directory: &Path) {
     for producer in 0..PRODUCERS {
-        std::fs::remove_file(path(producer)).expect("removed");
+        std::fs::remove_file(raw(directory, producer)).expect("removed");
     }
-    sum
 }
 
 #[expect(unsafe_code, reason = "the reference maps its file, as ours does")]
@@ -186,15 +207,32 @@ fn read_back(path: &Path) -> memmap2::Mmap {
 
 fn main() {
     let directory = tempfile::tempdir().expect("a directory is made");
+    let directory = directory.path();
     let records = scaled(10_000_000);
     let chosen: Vec<u32> = std::env::args().filter_map(|argument| argument.parse().ok()).collect();
     for consumers in if chosen.is_empty() { vec![1, 2, 200, 2_000] } else { chosen } {
+        if consumers == 1 {
+            compare(
+                "blocking, 2 to 1, 100-byte records, written",
+                records,
+                100,
+                || {
+                    release(ours_written(directory, 1, records).as_ref(), 1);
+                    records
+                },
+                || {
+                    by_hand_written(directory, records);
+                    remove_raw(directory);
+                    records
+                },
+            );
+        }
         compare(
             &format!("blocking, 2 to {consumers}, 100-byte records, write and read"),
             records,
             100,
-            || ours(directory.path(), consumers, records),
-            || by_hand(directory.path(), records),
+            || ours(directory, consumers, records),
+            || by_hand(directory, records),
         );
     }
 }
