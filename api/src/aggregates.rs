@@ -26,14 +26,17 @@ impl<T> Aggregator<T> for Count {
     type Accumulator = u64;
     type Output = u64;
 
+    #[inline]
     fn first(&self, _: T) -> u64 {
         1
     }
 
+    #[inline]
     fn add(&self, count: &mut u64, _: T) {
         *count += 1;
     }
 
+    #[inline]
     fn merge(&self, count: &mut u64, later: u64) {
         *count += later;
     }
@@ -65,18 +68,22 @@ where
     type Accumulator = N;
     type Output = N;
 
+    #[inline]
     fn first(&self, value: T) -> N {
         (self.number)(&value)
     }
 
+    #[inline]
     fn add(&self, sum: &mut N, value: T) {
         add(sum, (self.number)(&value));
     }
 
+    #[inline]
     fn merge(&self, sum: &mut N, later: N) {
         add(sum, later);
     }
 
+    #[inline]
     fn result(&self, sum: &N) -> N {
         sum.clone()
     }
@@ -136,14 +143,17 @@ where
     type Accumulator = V;
     type Output = V;
 
+    #[inline]
     fn first(&self, value: T) -> V {
         (self.value)(&value)
     }
 
+    #[inline]
     fn add(&self, extreme: &mut V, value: T) {
         self.merge_value(extreme, (self.value)(&value));
     }
 
+    #[inline]
     fn merge(&self, extreme: &mut V, later: V) {
         self.merge_value(extreme, later);
     }
@@ -181,16 +191,19 @@ where
     type Accumulator = T;
     type Output = T;
 
+    #[inline]
     fn first(&self, value: T) -> T {
         value
     }
 
+    #[inline]
     fn add(&self, reduced: &mut T, value: T) {
         // The function takes values; the clone stands in while it runs.
         let before = reduced.clone();
         *reduced = (self.function)(before, value);
     }
 
+    #[inline]
     fn merge(&self, reduced: &mut T, later: T) {
         let before = reduced.clone();
         *reduced = (self.function)(before, later);
@@ -224,16 +237,19 @@ where
     type Accumulator = A;
     type Output = A;
 
+    #[inline]
     fn first(&self, value: T) -> A {
         let mut accumulator = self.initial.clone();
         (self.add)(&mut accumulator, value);
         accumulator
     }
 
+    #[inline]
     fn add(&self, accumulator: &mut A, value: T) {
         (self.add)(accumulator, value);
     }
 
+    #[inline]
     fn merge(&self, accumulator: &mut A, later: A) {
         (self.merge)(accumulator, later);
     }

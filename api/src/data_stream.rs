@@ -322,7 +322,7 @@ impl<T: Send + 'static> DataStream<T> {
         K: Key,
         F: Fn(&T) -> K + Send + Sync + 'static,
     {
-        KeyedStream::new(self, KeySelector::Owned(Arc::new(key)))
+        KeyedStream::new(self, KeySelector::owned(key))
     }
 
     /// Groups records by a key that is a part of each: no clone a record.
@@ -332,7 +332,7 @@ impl<T: Send + 'static> DataStream<T> {
         K: Key,
         F: for<'a> Fn(&'a T) -> &'a K + Send + Sync + 'static,
     {
-        KeyedStream::new(self, KeySelector::Borrowed(Arc::new(key)))
+        KeyedStream::new(self, KeySelector::borrowed(key))
     }
 
     /// Deals batches of records out to the next operator's subtasks in turn.

@@ -27,6 +27,7 @@ pub(crate) fn expand(input: DeriveInput) -> syn::Result<TokenStream> {
             (encode_enum(&input, variants, &ranks), decode_enum(&input, variants, &ranks))
         }
     };
+    let number = number(&input);
     Ok(quote! {
         #[automatically_derived]
         impl #impl_generics #private::Key for #ident #type_generics #where_clause {
@@ -41,8 +42,23 @@ pub(crate) fn expand(input: DeriveInput) -> syn::Result<TokenStream> {
             ) -> ::core::result::Result<Self, #private::CodecError> {
                 #decode
             }
+
+            #number
         }
     })
+}
+
+/// The number of a struct of one field is that of the field.
+fn number(input: &Input) -> TokenStream {
+    let Shape::Struct(fields) = &input.shape else { return TokenStream::new() };
+    let [field] = fields.as_slice() else { return TokenStream::new() };
+    let (member, call) = (&field.member, field.call(&input.private, TRAIT, "as_number"));
+    quote! {
+        #[inline]
+        fn as_number(&self) -> ::core::option::Option<u64> {
+            #call(&self.#member)
+        }
+    }
 }
 
 fn encode_struct(input: &Input, fields: &[Field]) -> TokenStream {

@@ -30,6 +30,13 @@ pub trait Key: Clone + Eq + Send + Sync + 'static {
     ///
     /// [`CodecError`] if the bytes are cut or not canonical.
     fn decode_key(input: &mut &[u8]) -> Result<Self, CodecError>;
+
+    /// A number that no other key of the type has, if this one has such a number at hand; always the same
+    /// for one key. Tables find a key by it without its bytes.
+    #[inline]
+    fn as_number(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// The canonical bytes of one key.

@@ -6,7 +6,7 @@ use crate::codec::{Nesting, take};
 use crate::{CodecError, Key, Timestamp};
 
 macro_rules! unsigned_keys {
-    ($($int:ty;)*) => {$(
+    ($($int:ty => $number:expr;)*) => {$(
         impl Key for $int {
             #[inline]
             fn encode_key(&self, out: &mut Vec<u8>) {
@@ -17,14 +17,25 @@ macro_rules! unsigned_keys {
             fn decode_key(input: &mut &[u8]) -> Result<Self, CodecError> {
                 take(input, stringify!($int)).map(<$int>::from_be_bytes)
             }
+
+            #[inline]
+            fn as_number(&self) -> Option<u64> {
+                $number(*self)
+            }
         }
     )*};
 }
 
-unsigned_keys! { u8; u16; u32; u64; u128; }
+unsigned_keys! {
+    u8 => |key| Some(u64::from(key));
+    u16 => |key| Some(u64::from(key));
+    u32 => |key| Some(u64::from(key));
+    u64 => Some;
+    u128 => |_| None;
+}
 
 macro_rules! signed_keys {
-    ($($int:ty as $unsigned:ty;)*) => {$(
+    ($($int:ty as $unsigned:ty => $number:expr;)*) => {$(
         impl Key for $int {
             #[inline]
             fn encode_key(&self, out: &mut Vec<u8>) {
@@ -35,11 +46,22 @@ macro_rules! signed_keys {
             fn decode_key(input: &mut &[u8]) -> Result<Self, CodecError> {
                 take(input, stringify!($int)).map(|bytes| <$int>::from_be_bytes(bytes) ^ <$int>::MIN)
             }
+
+            #[inline]
+            fn as_number(&self) -> Option<u64> {
+                $number(*self)
+            }
         }
     )*};
 }
 
-signed_keys! { i8 as u8; i16 as u16; i32 as u32; i64 as u64; i128 as u128; }
+signed_keys! {
+    i8 as u8 => |key: i8| Some(u64::from(key.cast_unsigned()));
+    i16 as u16 => |key: i16| Some(u64::from(key.cast_unsigned()));
+    i32 as u32 => |key: i32| Some(u64::from(key.cast_unsigned()));
+    i64 as u64 => |key: i64| Some(key.cast_unsigned());
+    i128 as u128 => |_| None;
+}
 
 macro_rules! size_keys {
     ($($int:ty as $wide:ty;)*) => {$(
@@ -52,6 +74,11 @@ macro_rules! size_keys {
                 let wide = <$wide>::decode_key(input)?;
                 <$int>::try_from(wide)
                     .map_err(|_| CodecError::Tag { what: stringify!($int), found: wide as u64 })
+            }
+
+            #[inline]
+            fn as_number(&self) -> Option<u64> {
+                (*self as $wide).as_number()
             }
         }
     )*};
@@ -79,6 +106,11 @@ impl Key for bool {
             [other] => Err(CodecError::Tag { what: "bool", found: u64::from(other) }),
         }
     }
+
+    #[inline]
+    fn as_number(&self) -> Option<u64> {
+        Some(u64::from(*self))
+    }
 }
 
 impl Key for char {
@@ -90,6 +122,11 @@ impl Key for char {
         let code = u32::decode_key(input)?;
         Self::from_u32(code).ok_or(CodecError::Tag { what: "char", found: u64::from(code) })
     }
+
+    #[inline]
+    fn as_number(&self) -> Option<u64> {
+        u32::from(*self).as_number()
+    }
 }
 
 impl Key for Timestamp {
@@ -99,6 +136,11 @@ impl Key for Timestamp {
 
     fn decode_key(input: &mut &[u8]) -> Result<Self, CodecError> {
         i64::decode_key(input).map(Self)
+    }
+
+    #[inline]
+    fn as_number(&self) -> Option<u64> {
+        self.0.as_number()
     }
 }
 
@@ -184,6 +226,11 @@ impl<K: Key> Key for Box<K> {
     fn decode_key(input: &mut &[u8]) -> Result<Self, CodecError> {
         let _nesting = Nesting::enter()?;
         K::decode_key(input).map(Self::new)
+    }
+
+    #[inline]
+    fn as_number(&self) -> Option<u64> {
+        (**self).as_number()
     }
 }
 

@@ -114,6 +114,20 @@ fn a_derived_key_reads_back_and_sorts_as_the_type_does() {
 }
 
 #[test]
+fn a_key_of_one_field_has_the_number_of_the_field() {
+    use element::Key as _;
+
+    #[derive(Clone, PartialEq, Eq, Key)]
+    #[key(crate = "element")]
+    struct Of<K: element::Key>(K);
+
+    assert_eq!(Of(7_u32).as_number(), Some(7));
+    assert_eq!(Of(Box::new(Of('a'))).as_number(), Some(97));
+    assert_eq!(Of("a".to_owned()).as_number(), None);
+    assert_eq!(Ranked::First.as_number(), None, "an enum has none");
+}
+
+#[test]
 fn a_derived_schema_names_fields_types_and_defaults() {
     let Schema::Struct { name, fields } = Named::schema() else { panic!("a struct") };
     assert_eq!(name, "Named");

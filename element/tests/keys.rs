@@ -66,6 +66,9 @@ fn check_pair<K: Key + Ord + std::fmt::Debug>(a: &K, b: &K) {
     assert_eq!(left == right, a == b, "{a:?} {b:?}");
     assert!(left == right || !right.starts_with(&left), "{a:?} is a prefix of {b:?}");
     assert_eq!(&decode_key_exact::<K>(&left).expect("encoded above"), a);
+    if let (Some(left), Some(right)) = (a.as_number(), b.as_number()) {
+        assert_eq!(left == right, a == b, "{a:?} {b:?}");
+    }
 }
 
 proptest! {
@@ -83,6 +86,8 @@ proptest! {
     fn integer_keys_sort_by_value(a in any::<i128>(), b in any::<i128>(), c in any::<i8>(), d in any::<i8>()) {
         check_pair(&a, &b);
         check_pair(&c, &d);
+        check_pair(&(a as u64), &(b as u64));
+        check_pair(&(a as i32), &(b as i32));
         check_pair(&(a as u32), &(b as u32));
         check_pair(&(a as isize), &(b as isize));
         check_pair(&[c, d], &[d, c]);

@@ -23,6 +23,6 @@ mod plan;
 
 pub use collecting::Collecting;
 pub use draining::Draining;
-pub(crate) use folding::{FoldCombiner, fold_batch};
+pub(crate) use folding::{FoldCombiner, FoldedKeys, fold_batch};
 pub use phase::PhaseSoFar;
 pub use plan::{BacklogPlan, take_sealed};

@@ -118,7 +118,7 @@ where
         let mut sides = SideOutputs::default();
         let recorder: Box<dyn Output<I>> = Box::new(Recorder(Arc::clone(&late)));
         sides.connect::<I>(LATE_RECORDS, Wire::new(recorder));
-        let selector = KeySelector::Owned(Arc::new(key));
+        let selector = KeySelector::owned(key);
         let operator = KeyedOperator::open(selector, function, sides, &context)?;
         Ok(Self { operator, output, late, clock, context, checkpoints: 0 })
     }

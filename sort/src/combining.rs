@@ -11,10 +11,13 @@
 //!
 //! Source: FLIP-327, "Combine records in backlog"; FLIP-140.
 
+mod numbered;
+
 use element::Record;
 
 use crate::buffer::Buffer;
 use crate::combined::{CombinedSource, CombinedStream, FoldPartials};
+use crate::front::Front;
 use crate::lanes;
 use crate::merge::Merge;
 use crate::passes::reduce;
@@ -54,12 +57,15 @@ pub struct CombiningSorter<C: Combiner> {
     combiner: C,
     spiller: Spiller,
     table: Table<C::Accumulator>,
+    front: Front,
     /// In place of the table, once that has shown that it is not worth its cost.
     plain: Option<Buffer>,
     /// Records, and those that were combined, when memory was last full.
     before: (u64, u64),
     runs: Vec<Run>,
     payload: Vec<u8>,
+    /// The key of one record.
+    key: Vec<u8>,
     has_failed: bool,
 }
 
@@ -70,10 +76,12 @@ impl<C: Combiner> CombiningSorter<C> {
             combiner,
             spiller: Spiller::new(options.with_ties(Ties::Arrival)),
             table: Table::new(),
+            front: Front::default(),
             plain: None,
             before: (0, 0),
             runs: Vec::new(),
             payload: Vec::new(),
+            key: Vec::new(),
             has_failed: false,
         }
     }
@@ -227,6 +235,7 @@ impl<C: Combiner> CombiningSorter<C> {
     /// [`SortError`] if runs cannot be written or merged, or the sorter is cancelled.
     pub fn finish(mut self) -> Result<CombinedStream<C>, SortError> {
         self.check()?;
+        self.front.release(&mut self.spiller.account);
         if self.runs.is_empty() && self.plain.is_none() {
             let (entries, deep) = self.table.sorted(&self.spiller.rules, self.spiller.cancel())?;
             self.spiller.stats.deep_comparisons += deep;
@@ -268,10 +277,11 @@ impl<C: Combiner> CombiningSorter<C> {
         encoded_len(timestamp, key.len(), 0)?;
         let heap = accumulator.estimated_bytes().saturating_sub(size_of::<C::Accumulator>()) as u64;
         let account = &mut self.spiller.account;
-        if !self.table.grow(key.len(), heap, account) {
+        if !self.table.grow(key.len(), heap, account) && !self.grow_alone(key.len(), heap) {
             self.spill()?;
             if !self.was_worth_it() {
                 self.table.release(&mut self.spiller.account);
+                self.front.release(&mut self.spiller.account);
                 self.plain = Some(Buffer::of(&self.spiller.options));
                 return self.push(key, timestamp, &accumulator);
             }
@@ -282,6 +292,13 @@ impl<C: Combiner> CombiningSorter<C> {
         }
         self.table.insert(hash, key, timestamp, accumulator);
         Ok(())
+    }
+
+    /// Makes room in the table, which is worth more than what stands in front of it.
+    #[cold]
+    fn grow_alone(&mut self, key: usize, heap: u64) -> bool {
+        let account = &mut self.spiller.account;
+        self.front.release(account) && self.table.grow(key, heap, account)
     }
 
     /// Whether a table that has filled the memory has combined enough.
@@ -334,7 +351,9 @@ impl<C: Combiner> CombiningSorter<C> {
 
     #[cold]
     fn resized(&mut self, before: usize, after: usize) -> Result<(), SortError> {
-        if self.table.resized(before, after, &mut self.spiller.account) {
+        let account = &mut self.spiller.account;
+        let granted = self.table.resized(before, after, account);
+        if granted || (self.front.release(account) && account.take(0)) {
             Ok(())
         } else {
             self.spill()
@@ -364,6 +383,7 @@ impl<C: Combiner> CombiningSorter<C> {
                 self.has_failed = true;
                 self.runs.clear();
                 self.table.release(&mut self.spiller.account);
+                self.front.release(&mut self.spiller.account);
                 self.plain.take().into_iter().for_each(|mut buffer| {
                     buffer.release(&mut self.spiller.account);
                 });

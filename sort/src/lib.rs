@@ -76,6 +76,7 @@ mod directories;
 mod durable;
 mod error;
 mod external;
+mod front;
 mod fuzzing;
 mod grouped;
 mod in_memory;

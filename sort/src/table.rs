@@ -107,6 +107,11 @@ impl<A: Record> Table<A> {
         self.slots.len()
     }
 
+    /// How many buckets there are: none before the first key.
+    pub(crate) fn buckets(&self) -> usize {
+        if self.slots.capacity() == 0 { 0 } else { self.slots.num_buckets() }
+    }
+
     /// The bucket of a key, which holds as long as [`Table::moves`] does not change.
     #[inline]
     pub(crate) fn find(&self, hash: u64, key: &[u8]) -> Option<usize> {

@@ -82,6 +82,46 @@ fn join_in_blocks(
     Ok((folded, stream.stats()))
 }
 
+/// As [`join`], with a number for each key: its place among the keys. Answers how many keys were written
+/// out, too.
+fn join_by_number(
+    options: SorterOptions,
+    rows: &[(Vec<u8>, i64, String)],
+) -> Result<(Folded, SortStats, u64), SortError> {
+    let mut places: Vec<&[u8]> = rows.iter().map(|row| row.0.as_slice()).collect();
+    places.sort_unstable();
+    places.dedup();
+    // Far apart, close together, and 0 among them.
+    let number = |key: &[u8]| match places.binary_search(&key).unwrap() as u64 {
+        place if place % 2 == 0 => place,
+        place => place << 50,
+    };
+    let mut sorter = CombiningSorter::new(Join, options);
+    let mut written = 0;
+    for rows in rows.chunks(50) {
+        let numbers: Vec<u64> = rows.iter().map(|row| number(&row.0)).collect();
+        let records = rows.iter().map(|row| (row.1, row));
+        let write = |row: &&(Vec<u8>, i64, String), bytes: &mut Vec<u8>| {
+            written += 1;
+            bytes.extend_from_slice(&row.0);
+            hash_key_bytes(&row.0).0
+        };
+        sorter.update_numbered(&numbers, records, write, |joined, row| match joined {
+            Some(joined) => {
+                joined.push_str(&row.2);
+                None
+            }
+            None => Some(row.2.clone()),
+        })?;
+    }
+    let mut stream = sorter.finish()?;
+    let mut folded = Vec::new();
+    while let Some(record) = stream.next()? {
+        folded.push((record.key.to_vec(), record.timestamp, record.accumulator));
+    }
+    Ok((folded, stream.stats(), written))
+}
+
 fn model(rows: &[(Vec<u8>, i64, String)]) -> Folded {
     let mut map: BTreeMap<&[u8], (i64, String)> = BTreeMap::new();
     for (key, timestamp, text) in rows {
@@ -124,7 +164,76 @@ proptest! {
         prop_assert_eq!(folded, model(&rows));
         prop_assert_eq!((in_blocks.combined, in_blocks.runs), (stats.combined, stats.runs));
         place.assert_clean();
+        let (folded, numbered, _) =
+            join_by_number(place.options().with_fan_in(fan_in), &rows).unwrap();
+        prop_assert_eq!(folded, model(&rows));
+        prop_assert_eq!((numbered.records, numbered.bytes_in), (stats.records, stats.bytes_in));
+        place.assert_clean();
     }
+}
+
+#[test]
+fn a_key_that_is_a_number_is_hardly_ever_written_out() {
+    for keys in [1, 100, 3_000] {
+        let rows = uniform(50_000, keys, 8);
+        let place = Place::new(16 << 20);
+        let (folded, stats, written) = join_by_number(place.options(), &rows).unwrap();
+        assert_eq!(folded, model(&rows));
+        let counts = (stats.records, stats.bytes_in, stats.combined);
+        assert_eq!(counts, (50_000, 400_000, 50_000 - keys));
+        // Once for each size of a table that grows.
+        assert!(written <= 3 * keys + 20, "{written} of {keys} keys");
+        place.assert_clean();
+    }
+}
+
+#[test]
+fn what_stands_in_front_of_a_table_leaves_it_the_memory() {
+    let rows = uniform(20_000, 900, 8);
+    let (mut budget, mut runs) = (16_000, (1, 1));
+    while runs != (0, 0) {
+        let place = Place::new(budget);
+        let (by_bytes, by_bytes_stats) = join(place.options(), &rows).unwrap();
+        let (by_number, stats, _) = join_by_number(place.options(), &rows).unwrap();
+        assert_eq!(by_number, by_bytes);
+        assert!(stats.runs == 0 || by_bytes_stats.runs > 0, "{budget} bytes are enough");
+        let beyond = stats.peak_bytes.saturating_sub(budget);
+        assert!(beyond < 2_000, "{beyond} bytes beyond the budget");
+        place.assert_clean();
+        runs = (by_bytes_stats.runs, stats.runs);
+        budget += 16_000;
+    }
+}
+
+#[test]
+fn numbers_that_meet_are_told_apart() {
+    // What the golden ratio takes to the first place, many times.
+    let inverse = (0..6).fold(0x9E37_79B9_7F4A_7C15_u64, |inverse: u64, _| {
+        inverse.wrapping_mul(2_u64.wrapping_sub(inverse.wrapping_mul(0x9E37_79B9_7F4A_7C15)))
+    });
+    let numbers: Vec<u64> = (0..2_000).map(|n: u64| inverse.wrapping_mul(n % 100)).collect();
+    let place = Place::new(1 << 20);
+    let mut sorter = CombiningSorter::new(Join, place.options());
+    let key = |number: &&u64, bytes: &mut Vec<u8>| {
+        bytes.extend_from_slice(&number.to_be_bytes());
+        hash_key_bytes(bytes).0
+    };
+    let records = numbers.iter().map(|number| (0, number));
+    let fold = |joined: Option<&mut String>, _| match joined {
+        Some(joined) => {
+            joined.push('x');
+            None
+        }
+        None => Some("x".to_owned()),
+    };
+    sorter.update_numbered(&numbers, records, key, fold).unwrap();
+    let mut stream = sorter.finish().unwrap();
+    let mut keys = 0;
+    while let Some(record) = stream.next().unwrap() {
+        assert_eq!(record.accumulator.len(), 20);
+        keys += 1;
+    }
+    assert_eq!(keys, 100);
 }
 
 #[test]

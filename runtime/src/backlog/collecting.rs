@@ -6,12 +6,12 @@ use std::time::Duration;
 use element::{
     BarrierKind, Batch, ByteSize, Key, KeyGroups, KeyHash, Record, Timestamp, hash_key_bytes,
 };
-use sort::{CombiningSorter, ExternalSorter, KeyBlock, RunDescription};
+use sort::{CombiningSorter, ExternalSorter, RunDescription};
 use state::StateCounters;
 
 use super::Draining;
 use super::draining::Drained;
-use super::folding::{FoldCombiner, fold_batch};
+use super::folding::{FoldCombiner, FoldedKeys, fold_batch};
 use super::key_watch::KeyWatch;
 use super::plan::elapsed;
 use crate::checkpoint::SealedBacklog;
@@ -43,7 +43,7 @@ pub struct Collecting<C: Fold<I>, I> {
     gathered: Gathered<C, I>,
     watermark: Option<Timestamp>,
     records: u64,
-    block: KeyBlock,
+    keys: FoldedKeys,
     begun: Duration,
     durable: Option<Durable>,
     /// Under `auto`: the keys so far, and the bytes at which the memory is nearly full.
@@ -75,7 +75,7 @@ impl<C: Fold<I>, I> Collecting<C, I> {
             gathered,
             watermark: None,
             records: 0,
-            block: KeyBlock::default(),
+            keys: FoldedKeys::default(),
             begun: context.task.clock.monotonic(),
             watch: auto_memory
                 .map(|memory| (KeyWatch::for_memory(memory), ByteSize(memory.0 / 4 * 3))),
@@ -171,14 +171,14 @@ impl<C: Fold<I>, I> Collecting<C, I> {
     {
         self.records += batch.values().iter().map(C::records).sum::<u64>();
         self.ask_for_checkpoint(context);
-        let Self { gathered, block, watch, .. } = self;
+        let Self { gathered, keys, watch, .. } = self;
         let failed = TaskError::sort(&context.name);
         user.run_batch(|position| {
             let sorter = match gathered {
                 Gathered::Sort(sorter) => sorter,
                 Gathered::Combine { sorter, fold } => {
                     let name = &context.name;
-                    return fold_batch(batch, selector, &**fold, block, sorter, position, name);
+                    return fold_batch(batch, selector, &**fold, keys, sorter, position, name);
                 }
             };
             for (value, timestamp) in batch.into_records() {

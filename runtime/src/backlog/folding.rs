@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use element::{Batch, Key, Timestamp, hash_key_bytes};
-use sort::{Combiner, CombiningSorter, KeyBlock};
+use sort::{Combiner, CombiningSorter, KeyBlock, NO_TIMESTAMP, SortError};
 
 use super::collecting::prefix_with_hash;
 use crate::error::TaskError;
@@ -33,14 +33,74 @@ impl<C: Fold<I>, I> Combiner for FoldCombiner<C, I> {
     }
 }
 
-/// Folds a batch, record by record in order. The keys of a block of records are found before the
-/// first of them is folded; `position` says which record the user's code is at.
+/// The keys of records that are to be folded. Reused from batch to batch.
+#[derive(Debug, Default)]
+pub(crate) struct FoldedKeys {
+    block: KeyBlock,
+    /// Keys that are numbers, of a whole batch.
+    numbers: Vec<u64>,
+}
+
+/// Folds a batch, record by record in order; `position` says which record the user's code is at. Few
+/// keys that are numbers are found by them, all others by their bytes, a block of records at a time.
 ///
 /// # Errors
 ///
 /// [`TaskError::Sort`] by the operator's `name`, and what the fold says of a record that belongs
 /// nowhere.
 pub(crate) fn fold_batch<I, K: Key, C: Fold<I>>(
+    batch: Batch<I>,
+    selector: &KeySelector<I, K>,
+    fold: &C,
+    keys: &mut FoldedKeys,
+    sorter: &mut CombiningSorter<FoldCombiner<C, I>>,
+    position: &mut Position,
+    name: &str,
+) -> anyhow::Result<()> {
+    let FoldedKeys { block, numbers } = keys;
+    if C::PART == 0 && sorter.wants_numbers() {
+        let before = position.begun();
+        numbers.clear();
+        let has_numbers = selector.numbers(batch.values(), position, numbers);
+        position.back_to(before);
+        if has_numbers {
+            let folded = fold_numbered(batch, selector, fold, numbers, sorter, position);
+            return Ok(folded.map_err(TaskError::sort(name))?);
+        }
+    }
+    fold_blocks(batch, selector, fold, block, sorter, position, name)
+}
+
+fn fold_numbered<I, K: Key, C: Fold<I>>(
+    batch: Batch<I>,
+    selector: &KeySelector<I, K>,
+    fold: &C,
+    numbers: &[u64],
+    sorter: &mut CombiningSorter<FoldCombiner<C, I>>,
+    position: &mut Position,
+) -> Result<(), SortError> {
+    let key = |value: &I, bytes: &mut Vec<u8>| {
+        bytes.extend_from_slice(&[0; 8]);
+        selector.encode(value, bytes);
+        prefix_with_hash(bytes).0
+    };
+    let fold = |partial: Option<&mut C::Partial>, value| fold.fold(partial, value);
+    let (values, stamps) = batch.into_parts();
+    let values = values.into_iter().inspect(|_| position.next());
+    match stamps {
+        // Its own loop, in which nothing is asked about times.
+        None => {
+            let records = values.map(|value| (NO_TIMESTAMP, value));
+            sorter.update_numbered(numbers, records, key, fold)
+        }
+        Some(stamps) => {
+            let stamps = stamps.into_iter().map(Timestamp::as_millis);
+            sorter.update_numbered(numbers, stamps.zip(values), key, fold)
+        }
+    }
+}
+
+fn fold_blocks<I, K: Key, C: Fold<I>>(
     batch: Batch<I>,
     selector: &KeySelector<I, K>,
     fold: &C,

@@ -39,12 +39,12 @@ where
     P: 'static,
 {
     let selector = selector.clone();
-    KeySelector::Owned(Arc::new(move |value: &Combined<T, P>| match value {
+    KeySelector::owned(move |value: &Combined<T, P>| match value {
         Either::Left(value) => selector.key(value),
         Either::Right(partial) => {
             decode_key_exact(&partial.0).expect("a key decodes from its own encoding")
         }
-    }))
+    })
 }
 
 /// An edge by key, over which partial results travel where the plan lets its producers combine.

@@ -73,8 +73,8 @@ where
     B: 'static,
     K: Key,
 {
-    KeySelector::Owned(std::sync::Arc::new(move |value: &Either<A, B>| match value {
+    KeySelector::owned(move |value: &Either<A, B>| match value {
         Either::Left(value) => left.key(value),
         Either::Right(value) => right.key(value),
-    }))
+    })
 }

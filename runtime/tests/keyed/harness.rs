@@ -178,7 +178,7 @@ impl<F: KeyedFunction<u32, Row, O>, O: Send + Clone> Harness<F, O> {
             snapshots: Arc::default(),
             is_backlog: false,
         });
-        let selector = KeySelector::Owned(Arc::new(|row: &Row| row.0));
+        let selector = KeySelector::owned(|row: &Row| row.0);
         let operator =
             KeyedOperator::open(selector, function, SideOutputs::default(), &context).unwrap();
         let seen = Arc::default();

@@ -20,10 +20,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use element::{Batch, ByteSize, Control, Key, MemoryBudget, Record, Timestamp, option_table};
 use graph::ResolvedMode;
-use sort::{CombinedStream, CombiningSorter, KeyBlock, SorterOptions, SpillTarget};
+use sort::{CombinedStream, CombiningSorter, SorterOptions, SpillTarget};
 
 use super::Combined;
-use crate::backlog::{FoldCombiner, fold_batch};
+use crate::backlog::{FoldCombiner, FoldedKeys, fold_batch};
 use crate::context::TaskContext;
 use crate::error::TaskError;
 use crate::operator::either::Either;
@@ -99,7 +99,7 @@ pub(super) struct CombiningOutput<T, K, C: Fold<T>> {
     held: Option<Held<C::Partial>>,
     /// Records of the table that none stands for yet.
     unsaid: u64,
-    block: KeyBlock,
+    keys: FoldedKeys,
     buffer: BatchBuffer<Combined<T, C::Partial>>,
     next: Box<dyn Output<Combined<T, C::Partial>>>,
     /// What waits until the table is empty.
@@ -139,7 +139,7 @@ impl<T: Record, K: Key, C: Fold<T>> CombiningOutput<T, K, C> {
             has_spilled: false,
             held: None,
             unsaid: 0,
-            block: KeyBlock::default(),
+            keys: FoldedKeys::default(),
             buffer: BatchBuffer::default(),
             next,
             pending: VecDeque::new(),
@@ -279,7 +279,7 @@ impl<T: Record, K: Key, C: Fold<T>> Output<T> for CombiningOutput<T, K, C> {
         if !matches!(self.way, Way::Table(_)) {
             self.settle()?;
         }
-        let Self { way, selector, fold, block, user, name, .. } = self;
+        let Self { way, selector, fold, keys, user, name, .. } = self;
         let Way::Table(table) = way else {
             self.passed += batch.len() as u64;
             let (values, timestamps) = batch.into_parts();
@@ -291,7 +291,7 @@ impl<T: Record, K: Key, C: Fold<T>> Output<T> for CombiningOutput<T, K, C> {
         let before = self.taken;
         self.taken += batch.len() as u64;
         user.run_batch(|position| {
-            fold_batch(batch, selector, &**fold, block, table, position, name)
+            fold_batch(batch, selector, &**fold, keys, table, position, name)
         })?;
         if self.hardly_combines(before) {
             self.phase = Phase::GivenUp;
