@@ -115,6 +115,24 @@ impl<T> Batch<T> {
         self.values.push(value);
     }
 
+    /// Appends records up to the first that the batch does not [admit](Self::admits), and answers how many.
+    pub fn fill(&mut self, records: impl Iterator<Item = (T, Option<Timestamp>)>) -> usize {
+        let before = self.len();
+        // Beside the batch while it grows: their lengths then stay out of memory.
+        let Self { mut values, mut timestamps } = std::mem::take(self);
+        for (value, timestamp) in records {
+            match (&mut timestamps, timestamp) {
+                (None, None) => {}
+                (Some(stamps), Some(stamp)) => stamps.push(stamp),
+                (stamps, stamp) if values.is_empty() => *stamps = stamp.map(|stamp| vec![stamp]),
+                _ => break,
+            }
+            values.push(value);
+        }
+        *self = Self { values, timestamps };
+        self.len() - before
+    }
+
     /// Makes room for `additional` records.
     pub fn reserve(&mut self, additional: usize) {
         self.values.reserve(additional);

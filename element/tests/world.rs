@@ -147,6 +147,36 @@ fn a_channel_admits_its_grammar_and_nothing_else() {
 }
 
 #[test]
+fn a_batch_is_filled_up_to_the_first_record_that_is_not_of_its_kind() {
+    #[track_caller]
+    fn check(mut batch: Batch<u8>, stamps: &[Option<i64>], taken: usize) {
+        let mut asked = 0;
+        let records = stamps.iter().enumerate().map(|(value, stamp)| {
+            asked += 1;
+            (value as u8, stamp.map(Timestamp))
+        });
+        let before = batch.len();
+        assert_eq!(batch.fill(records), taken);
+        assert_eq!((batch.len(), asked), (before + taken, stamps.len().min(taken + 1)));
+        let filled: Vec<_> = batch.into_records().skip(before).collect();
+        let expected = stamps.iter().take(taken).enumerate();
+        assert_eq!(
+            filled,
+            expected.map(|(value, stamp)| (value as u8, stamp.map(Timestamp))).collect::<Vec<_>>()
+        );
+    }
+    check(Batch::default(), &[], 0);
+    check(Batch::default(), &[None, None, Some(1), None], 2);
+    check(Batch::default(), &[Some(1), Some(2), None], 2);
+    check(Batch::unstamped(vec![7]), &[Some(1)], 0);
+    check(Batch::unstamped(vec![7]), &[None, None], 2);
+    check(Batch::stamped(vec![7], vec![Timestamp(0)]), &[Some(1), None], 1);
+    // Nothing is in it, so it takes any.
+    check(Batch::stamped(vec![], vec![]), &[None, Some(1)], 1);
+    check(Batch::stamped(vec![], vec![]), &[Some(1), Some(2)], 2);
+}
+
+#[test]
 fn a_batch_keeps_values_and_timestamps_side_by_side() {
     let mut batch = Batch::default();
     assert!(batch.is_empty() && batch.admits(None) && batch.admits(Some(Timestamp(1))));

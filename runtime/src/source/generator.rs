@@ -174,15 +174,15 @@ where
                 self.splits.pop_front();
                 continue;
             }
-            let (record, timestamp) = (self.make)(next);
-            if !batch.admits(timestamp) {
+            // Dealt in turn, the next number is another split's.
+            let here = if step == 1 { room.min(end - next) } else { 1 };
+            let made = batch.fill((next..next + here).map(|number| (self.make)(number)));
+            front.0 = next.saturating_add(made as u64 * step);
+            room -= made as u64;
+            if (made as u64) < here {
                 break;
             }
-            batch.push(record, timestamp);
-            front.0 = next.saturating_add(step);
-            room -= 1;
             if step > 1 {
-                // Dealt in turn: the next number is another split's.
                 self.splits.rotate_left(1);
             }
         }
