@@ -8,6 +8,7 @@ mod access;
 mod durable;
 mod engine;
 mod keys;
+mod prefetch;
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -71,6 +72,8 @@ pub struct KeyedStateBackend {
     scratch: Option<PathBuf>,
     /// For the store, on its own threads.
     expiry: Arc<Expiry>,
+    /// Batches for which keys are not wanted before they come.
+    prefetch_pause: u32,
 }
 
 impl KeyedStateBackend {
@@ -119,6 +122,7 @@ impl KeyedStateBackend {
             restored: RestoredStates::default(),
             scratch: None,
             expiry: Arc::default(),
+            prefetch_pause: 0,
         }
     }
 

@@ -152,6 +152,31 @@ impl<C: Cell> HeapTable<C> {
         }
     }
 
+    /// About how many entries there are, by a part of the shards; none where a snapshot reads those.
+    pub(crate) fn estimated_len(&self) -> usize {
+        let sample = self.shards.len().min(4);
+        let held = self.shards.iter().take(sample).map(|holding| match holding {
+            Holding::Own(table) => table.len(),
+            Holding::Shared(_) => 0,
+        });
+        held.sum::<usize>() * (self.shards.len() / sample.max(1))
+    }
+
+    /// Looks at the entries without namespace of these hashes, and answers how many there are.
+    pub(crate) fn prefetch(&self, hashes: &[KeyHash]) -> usize {
+        let is_there = |hash: &&KeyHash| {
+            let hash = hash.0;
+            let Some(Holding::Own(table)) = self.shards.get(self.cut.shard_of(hash)) else {
+                return false;
+            };
+            // Both ends of the entry are read, for it may lie across two lines of memory.
+            table
+                .find(spread(hash), |entry| entry.hash == hash)
+                .is_some_and(|entry| !entry.cell.is_vacant())
+        };
+        hashes.iter().filter(is_there).count()
+    }
+
     /// Entries that sweeps have removed.
     pub(crate) fn cleaned(&self) -> u64 {
         self.sweep.removed

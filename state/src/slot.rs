@@ -123,6 +123,12 @@ pub(crate) trait AnySlot: Any + Send {
     /// The number of entries in memory.
     fn len(&self) -> usize;
 
+    /// As [`HeapTable::estimated_len`]; none over a store.
+    fn estimated_len(&self) -> usize;
+
+    /// As [`HeapTable::prefetch`]; over a store nothing is done.
+    fn prefetch(&self, hashes: &[KeyHash]) -> usize;
+
     /// Appends the keys of a table in memory, once for each namespace, in no order.
     fn keys(&self, into: &mut Vec<KeyEntry>);
 
@@ -191,6 +197,20 @@ impl<C: Cell> AnySlot for Slot<C> {
     fn keys(&self, into: &mut Vec<KeyEntry>) {
         if let Body::Heap(table) = &self.body {
             table.keys(into);
+        }
+    }
+
+    fn estimated_len(&self) -> usize {
+        match &self.body {
+            Body::Heap(table) => table.estimated_len(),
+            Body::Cached(_) => 0,
+        }
+    }
+
+    fn prefetch(&self, hashes: &[KeyHash]) -> usize {
+        match &self.body {
+            Body::Heap(table) => table.prefetch(hashes),
+            Body::Cached(_) => 0,
         }
     }
 

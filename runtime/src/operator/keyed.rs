@@ -18,7 +18,11 @@ mod work;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use element::{Barrier, Batch, Control, Key, Record, RecordAttributes, Timestamp, hash_key_bytes};
+use element::{
+    Barrier, Batch, Control, Key, KeyHash, Record, RecordAttributes, Timestamp, hash_key_bytes,
+};
+
+use state::KeyedStateBackend;
 
 use super::Operator;
 use super::firing::Firing;
@@ -42,6 +46,8 @@ pub struct KeyedOperator<F: KeyedFunction<K, I, O>, K: Key, I, O> {
     parts: KeyedParts<O>,
     current: CurrentKey<K>,
     scratch: Vec<u8>,
+    /// Hashes of a block of keys.
+    hashes: Vec<KeyHash>,
     collecting: Option<Collecting<F::Fold, I>>,
     work: VecDeque<Work<F::Fold, I>>,
     /// The greatest watermark sent on by this attempt; at most that of `parts`.
@@ -83,6 +89,7 @@ where
             parts,
             current: CurrentKey::default(),
             scratch: Vec::new(),
+            hashes: Vec::new(),
             collecting: None,
             work: VecDeque::new(),
             sent: Timestamp::MIN,
@@ -121,7 +128,7 @@ where
     ) {
         scratch.clear();
         let key = selector.encode(value, scratch);
-        if *scratch != current.bytes || !current.set {
+        if !current.set || !is_same_key(scratch, &current.bytes) {
             std::mem::swap(scratch, &mut current.bytes);
             current.hash = hash_key_bytes(&current.bytes);
             current.key = key;
@@ -132,14 +139,27 @@ where
 
     fn direct(&mut self, batch: Batch<I>, out: &mut dyn Output<O>) -> Result<(), TaskError> {
         self.parts.processing_time = self.context.task.clock.now();
-        let Self { selector, function, parts, current, scratch, user, .. } = self;
+        let Self { selector, function, parts, current, scratch, hashes, user, .. } = self;
+        let is_far = batch.len() >= KeyedStateBackend::PREFETCHED && parts.backend.wants_prefetch();
+        let block = if is_far { KeyedStateBackend::PREFETCHED } else { batch.len() };
+        let (values, stamps) = batch.into_parts();
+        let mut values = values.into_iter();
+        let mut stamps = stamps.map(Vec::into_iter);
         user.run_batch(|position| {
-            for (value, timestamp) in batch.into_records() {
-                position.next();
-                Self::enter_key(selector, &value, current, scratch, parts);
-                let mut context = KeyedContext::new(parts, current, out, timestamp);
-                function.element(value, &mut context)?;
-                context.check()?;
+            while !values.as_slice().is_empty() {
+                if is_far {
+                    let coming = values.as_slice().iter().take(block);
+                    hash_keys(coming, selector, scratch, hashes, position);
+                    parts.backend.prefetch(hashes);
+                }
+                for value in values.by_ref().take(block) {
+                    let timestamp = stamps.as_mut().and_then(Iterator::next);
+                    position.next();
+                    Self::enter_key(selector, &value, current, scratch, parts);
+                    let mut context = KeyedContext::new(parts, current, out, timestamp);
+                    function.element(value, &mut context)?;
+                    context.check()?;
+                }
             }
             Ok(())
         })?;
@@ -323,6 +343,34 @@ where
         self.later(Signal::Stream(Control::EndOfInput));
         Ok(())
     }
+}
+
+/// Whether the bytes of two keys are the same: of keys of one word, mostly, without a call.
+#[inline]
+fn is_same_key(left: &[u8], right: &[u8]) -> bool {
+    match (<&[u8; 8]>::try_from(left), <&[u8; 8]>::try_from(right)) {
+        (Ok(left), Ok(right)) => left == right,
+        _ => left == right,
+    }
+}
+
+/// The hashes of the keys of records that come next.
+fn hash_keys<'a, I: 'a, K: Key>(
+    coming: impl Iterator<Item = &'a I>,
+    selector: &KeySelector<I, K>,
+    scratch: &mut Vec<u8>,
+    hashes: &mut Vec<KeyHash>,
+    position: &mut Position,
+) {
+    let before = position.begun();
+    hashes.clear();
+    hashes.extend(coming.map(|value| {
+        position.next();
+        scratch.clear();
+        selector.encode(value, scratch);
+        hash_key_bytes(scratch)
+    }));
+    position.back_to(before);
 }
 
 impl<F, K, I, O> Operator<I, O> for KeyedOperator<F, K, I, O>

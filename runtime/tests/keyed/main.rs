@@ -6,6 +6,7 @@ mod auto;
 mod generators;
 mod harness;
 mod lag;
+mod many_keys;
 mod phases;
 mod restores;
 mod timers;

@@ -1,0 +1,69 @@
+//! Keys that are told before they come: asked for where it can pay, and nothing changes by it.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use element::{KeyGroups, KeyHash, MaxParallelism, hash_key_bytes, key_bytes};
+use slackwater_state::{KeyedStateBackend, TimerService, ValueState};
+
+const KEYS: u64 = 50_000;
+
+fn hash(key: u64) -> KeyHash {
+    hash_key_bytes(&key_bytes(&key))
+}
+
+fn enter(backend: &mut KeyedStateBackend, key: u64) {
+    backend.set_current_key(hash(key), &key_bytes(&key));
+}
+
+fn backend(keys: u64) -> (KeyedStateBackend, ValueState<u64>) {
+    let mut backend = KeyedStateBackend::heap(KeyGroups::all(MaxParallelism::DEFAULT));
+    let state = ValueState::new("value");
+    for key in 0..keys {
+        enter(&mut backend, key);
+        state.set(&mut backend, key).unwrap();
+    }
+    (backend, state)
+}
+
+#[test]
+fn few_keys_are_not_wanted_before_they_come() {
+    let (mut few, _) = backend(1_000);
+    assert!(!few.wants_prefetch());
+    let mut one = KeyedStateBackend::one_key();
+    assert!(!one.wants_prefetch());
+}
+
+#[test]
+fn many_keys_are_wanted_and_found_and_nothing_changes() {
+    let (mut many, state) = backend(KEYS);
+    assert!(many.wants_prefetch());
+    enter(&mut many, 7);
+    let hashes: Vec<KeyHash> = (KEYS - 40..KEYS + 10).map(hash).collect();
+    assert_eq!(many.prefetch(&hashes), 40);
+    assert_eq!(state.get(&mut many).unwrap(), Some(7), "the current key stays");
+    for key in KEYS - 40..KEYS + 10 {
+        enter(&mut many, key);
+        assert_eq!(state.get(&mut many).unwrap(), (key < KEYS).then_some(key));
+    }
+    assert!(many.wants_prefetch());
+}
+
+#[test]
+fn keys_are_not_wanted_for_a_while_after_none_was_there() {
+    let (mut many, _) = backend(KEYS);
+    let strangers: Vec<KeyHash> = (KEYS..KEYS + 64).map(hash).collect();
+    assert_eq!(many.prefetch(&strangers), 0);
+    let refused = (0..1_000).take_while(|_| !many.wants_prefetch()).count();
+    assert_eq!(refused, 64);
+}
+
+#[test]
+fn what_a_snapshot_reads_is_left_alone() {
+    let (mut many, state) = backend(KEYS);
+    let snapshot = many.snapshot(&TimerService::default()).unwrap();
+    assert!(!many.wants_prefetch(), "all shards are shared");
+    assert_eq!(many.prefetch(&[hash(7)]), 0);
+    drop(snapshot);
+    enter(&mut many, 7);
+    assert_eq!(state.get(&mut many).unwrap(), Some(7));
+}
