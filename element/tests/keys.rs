@@ -132,6 +132,22 @@ proptest! {
     }
 }
 
+/// Text is looked through by the word, and words may overlap: each length and each place of a zero counts.
+#[test]
+fn a_zero_at_any_place_of_a_text_key_is_escaped() {
+    for len in 0..40 {
+        for zero in 0..=len {
+            let mut text = "\u{1}\u{7f}\u{80}".chars().cycle().take(len).collect::<Vec<char>>();
+            let zeros = usize::from(zero < len);
+            text.iter_mut().skip(zero).take(1).for_each(|letter| *letter = '\0');
+            let text = text.into_iter().collect::<String>();
+            let bytes = key_bytes(&text);
+            assert_eq!(bytes.len(), text.len() + zeros + 2, "{text:?}");
+            assert_eq!(decode_key_exact::<String>(&bytes).unwrap(), text);
+        }
+    }
+}
+
 #[test]
 fn every_nan_is_one_key_after_infinity_and_both_zeros_are_one() {
     let nans =
