@@ -24,7 +24,7 @@ use crate::passes::reduce;
 use crate::record::encoded_len;
 use crate::run::Run;
 use crate::spiller::Spiller;
-use crate::table::Table;
+use crate::table::{Table, TableKey};
 use crate::{KeyBlock, RunDescription, SortError, SortStats, SorterOptions, Ties, durable};
 
 /// Folds two partial results of one key. Implemented by whoever aggregates; called by the sorter, on
@@ -104,14 +104,24 @@ impl<C: Combiner> CombiningSorter<C> {
         timestamp: i64,
         fold: impl FnOnce(Option<&mut C::Accumulator>) -> Option<C::Accumulator>,
     ) -> Result<(), SortError> {
-        self.count(key)?;
+        self.update_key(&TableKey::new(hash, key), timestamp, fold)
+    }
+
+    #[inline]
+    fn update_key(
+        &mut self,
+        key: &TableKey<'_>,
+        timestamp: i64,
+        fold: impl FnOnce(Option<&mut C::Accumulator>) -> Option<C::Accumulator>,
+    ) -> Result<(), SortError> {
+        self.count(key.bytes.len())?;
         if self.plain.is_some() {
-            return fold(None).map_or(Ok(()), |first| self.push(key, timestamp, &first));
+            return fold(None).map_or(Ok(()), |first| self.push(key.bytes, timestamp, &first));
         }
-        match self.table.find(hash, key) {
+        match self.table.find(key) {
             Some(bucket) => self.fold_into(bucket, timestamp, fold),
             None => match fold(None) {
-                Some(first) => self.insert(hash, key, timestamp, first),
+                Some(first) => self.insert(key, timestamp, first),
                 None => Ok(()),
             },
         }
@@ -137,27 +147,27 @@ impl<C: Combiner> CombiningSorter<C> {
             block.find_in(&self.table);
         }
         let moves = self.table.moves();
-        for ((hash, key, bucket), (timestamp, value)) in block.keys().zip(records) {
+        for (place, (timestamp, value)) in block.places().iter().zip(records) {
             let fold = |partial: Option<&mut C::Accumulator>| fold(partial, value);
-            match bucket {
+            match place.bucket {
                 Some(bucket) if self.table.moves() == moves => {
-                    self.count(key)?;
+                    self.count(place.len)?;
                     self.fold_into(bucket, timestamp, fold)?;
                 }
                 // Not there when the block began, or elsewhere since.
-                _ => self.update(hash, key, timestamp, fold)?,
+                _ => self.update_key(&block.key(place), timestamp, fold)?,
             }
         }
         Ok(())
     }
 
     #[inline]
-    fn count(&mut self, key: &[u8]) -> Result<(), SortError> {
+    fn count(&mut self, key_len: usize) -> Result<(), SortError> {
         if self.spiller.stats.records.is_multiple_of(CHECK_EVERY) {
             self.check()?;
         }
         self.spiller.stats.records += 1;
-        self.spiller.stats.bytes_in += key.len() as u64;
+        self.spiller.stats.bytes_in += key_len as u64;
         Ok(())
     }
 
@@ -266,31 +276,31 @@ impl<C: Combiner> CombiningSorter<C> {
 
     fn insert(
         &mut self,
-        hash: u64,
-        key: &[u8],
+        key: &TableKey<'_>,
         timestamp: i64,
         accumulator: C::Accumulator,
     ) -> Result<(), SortError> {
         if self.has_failed {
             return Err(SortError::Failed);
         }
-        encoded_len(timestamp, key.len(), 0)?;
+        let key_len = key.bytes.len();
+        encoded_len(timestamp, key_len, 0)?;
         let heap = accumulator.estimated_bytes().saturating_sub(size_of::<C::Accumulator>()) as u64;
         let account = &mut self.spiller.account;
-        if !self.table.grow(key.len(), heap, account) && !self.grow_alone(key.len(), heap) {
+        if !self.table.grow(key_len, heap, account) && !self.grow_alone(key_len, heap) {
             self.spill()?;
             if !self.was_worth_it() {
                 self.table.release(&mut self.spiller.account);
                 self.front.release(&mut self.spiller.account);
                 self.plain = Some(Buffer::of(&self.spiller.options));
-                return self.push(key, timestamp, &accumulator);
+                return self.push(key.bytes, timestamp, &accumulator);
             }
             let account = &mut self.spiller.account;
-            if !self.table.grow(key.len(), heap, account) {
-                self.table.grow_beyond(key.len(), heap, account);
+            if !self.table.grow(key_len, heap, account) {
+                self.table.grow_beyond(key_len, heap, account);
             }
         }
-        self.table.insert(hash, key, timestamp, accumulator);
+        self.table.insert(key, timestamp, accumulator);
         Ok(())
     }
 

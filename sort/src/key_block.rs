@@ -10,15 +10,38 @@
 
 use element::Record;
 
-use crate::table::Table;
+use crate::table::{INLINE, Table, TableKey};
 
 /// Keys and their hashes, in the order of their records. Reused from block to block.
 #[derive(Debug, Default)]
 pub struct KeyBlock {
-    /// Keys, one behind the other.
+    /// Keys, one behind the other, each with zeros behind it up to the length of those that lie in
+    /// their slot: so such a key is read in one piece, whatever its length.
     bytes: Vec<u8>,
-    /// Of each key where it ends, its hash, and the bucket in which it was found.
-    keys: Vec<(usize, u64, Option<usize>)>,
+    keys: Vec<Place>,
+}
+
+/// One key of a block.
+#[derive(Debug)]
+pub(crate) struct Place {
+    begin: usize,
+    /// The length of the key.
+    pub(crate) len: usize,
+    hash: u64,
+    /// The bucket in which it was found.
+    pub(crate) bucket: Option<usize>,
+}
+
+impl Place {
+    #[inline]
+    fn key<'a>(&self, bytes: &'a [u8]) -> TableKey<'a> {
+        let rest = bytes.get(self.begin..).unwrap_or_default();
+        let key = rest.get(..self.len).unwrap_or_default();
+        match rest.first_chunk() {
+            Some(padded) => TableKey::with_padded(self.hash, key, *padded),
+            None => TableKey::new(self.hash, key),
+        }
+    }
 }
 
 impl KeyBlock {
@@ -42,8 +65,7 @@ impl KeyBlock {
         self.keys.clear();
     }
 
-    /// Adds a key. `write` gets all bytes so far and the number of them, appends the key, and answers
-    /// its hash.
+    /// Adds a key. `write` appends it to all bytes so far.
     ///
     /// # Errors
     ///
@@ -51,31 +73,41 @@ impl KeyBlock {
     #[inline]
     pub fn push_with<E>(
         &mut self,
-        write: impl FnOnce(&mut Vec<u8>, usize) -> Result<u64, E>,
+        write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
     ) -> Result<(), E> {
         let begin = self.bytes.len();
-        let hash = write(&mut self.bytes, begin)?;
-        self.keys.push((self.bytes.len(), hash, None));
+        write(&mut self.bytes)?;
+        let len = self.bytes.len() - begin;
+        self.bytes.extend_from_slice(&[0; INLINE]);
+        self.bytes.truncate(begin + len.max(INLINE));
+        self.keys.push(Place { begin, len, hash: 0, bucket: None });
         Ok(())
+    }
+
+    /// Asks for the hash of each key, once all are there: bytes that have only just been written in pieces
+    /// are waited for where they are read in one. `hash` may still change bytes of the key.
+    #[inline]
+    pub fn hash_with(&mut self, hash: impl Fn(&mut [u8]) -> u64) {
+        for place in &mut self.keys {
+            let end = place.begin + place.len;
+            place.hash = hash(self.bytes.get_mut(place.begin..end).unwrap_or_default());
+        }
     }
 
     #[inline]
     pub(crate) fn find_in<A: Record>(&mut self, table: &Table<A>) {
-        let mut begin = 0;
-        for (end, hash, bucket) in &mut self.keys {
-            *bucket = table.find(*hash, self.bytes.get(begin..*end).unwrap_or_default());
-            begin = *end;
+        for place in &mut self.keys {
+            place.bucket = table.find(&place.key(&self.bytes));
         }
     }
 
-    /// Hash, bytes and bucket of each key.
     #[inline]
-    pub(crate) fn keys(&self) -> impl Iterator<Item = (u64, &[u8], Option<usize>)> {
-        let mut begin = 0;
-        self.keys.iter().map(move |(end, hash, bucket)| {
-            let key = self.bytes.get(begin..*end).unwrap_or_default();
-            begin = *end;
-            (*hash, key, *bucket)
-        })
+    pub(crate) fn places(&self) -> &[Place] {
+        &self.keys
+    }
+
+    #[inline]
+    pub(crate) fn key(&self, place: &Place) -> TableKey<'_> {
+        place.key(&self.bytes)
     }
 }

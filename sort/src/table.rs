@@ -16,7 +16,7 @@ use crate::sorting::{Keyed, sort_entries};
 use crate::{CancelFlag, SortError};
 
 /// Keys up to this length lie in their slot.
-const INLINE: usize = 24;
+pub(crate) const INLINE: usize = 24;
 
 /// Bytes that the table's growth takes beside its slots: one control byte each, and a group.
 const CONTROL_GROUP: u64 = 16;
@@ -30,6 +30,28 @@ pub(crate) struct Slot<A> {
     key_len: u32,
     pub(crate) timestamp: i64,
     pub(crate) accumulator: A,
+}
+
+/// A key that is looked for, as the table compares it.
+pub(crate) struct TableKey<'a> {
+    pub(crate) hash: u64,
+    pub(crate) bytes: &'a [u8],
+    /// The key with zeros behind it; of a long key of no meaning.
+    padded: [u8; INLINE],
+}
+
+impl<'a> TableKey<'a> {
+    /// A key of its hash.
+    #[inline]
+    pub(crate) fn new(hash: u64, bytes: &'a [u8]) -> Self {
+        Self { hash, bytes, padded: padded(bytes) }
+    }
+
+    /// The same, where the key lies with zeros behind it anyway.
+    #[inline]
+    pub(crate) fn with_padded(hash: u64, bytes: &'a [u8], padded: [u8; INLINE]) -> Self {
+        Self { hash, bytes, padded }
+    }
 }
 
 /// Accumulators by key. What it takes of memory is in use in the account that is passed in.
@@ -52,7 +74,7 @@ fn spread(hash: u64) -> u64 {
     hash.rotate_left(32)
 }
 
-/// A key of up to [`INLINE`] bytes with zeros behind it, made of whole words.
+/// A key with zeros behind it, made of whole words; of a long key its front.
 #[inline]
 fn padded(key: &[u8]) -> [u8; INLINE] {
     let mut bytes = [0; INLINE];
@@ -85,6 +107,12 @@ fn word(key: &[u8], at: usize) -> u64 {
     }
 }
 
+/// A padded key as words: compared as such, no library is called for it.
+#[inline]
+fn words(padded: &[u8; INLINE]) -> (u64, u64, u64) {
+    (word(padded, 0), word(padded, 8), word(padded, 16))
+}
+
 fn long_key<'a>(long_keys: &'a [u8], inline: &[u8; INLINE], len: u32) -> &'a [u8] {
     let mut start = [0; 8];
     start.copy_from_slice(&inline[..8]);
@@ -114,19 +142,18 @@ impl<A: Record> Table<A> {
 
     /// The bucket of a key, which holds as long as [`Table::moves`] does not change.
     #[inline]
-    pub(crate) fn find(&self, hash: u64, key: &[u8]) -> Option<usize> {
-        let len = key.len() as u32;
-        if key.len() <= INLINE {
-            let inline = padded(key);
-            self.slots.find_bucket_index(spread(hash), |slot| {
-                slot.inline == inline && slot.key_len == len
+    pub(crate) fn find(&self, key: &TableKey<'_>) -> Option<usize> {
+        let len = key.bytes.len() as u32;
+        if key.bytes.len() <= INLINE {
+            self.slots.find_bucket_index(spread(key.hash), |slot| {
+                words(&slot.inline) == words(&key.padded) && slot.key_len == len
             })
         } else {
             let long_keys = &self.long_keys;
-            self.slots.find_bucket_index(spread(hash), |slot| {
-                slot.hash == hash
+            self.slots.find_bucket_index(spread(key.hash), |slot| {
+                slot.hash == key.hash
                     && slot.key_len == len
-                    && long_key(long_keys, &slot.inline, len) == key
+                    && long_key(long_keys, &slot.inline, len) == key.bytes
             })
         }
     }
@@ -213,13 +240,13 @@ impl<A: Record> Table<A> {
     }
 
     /// Adds a key that is not there; room must have been made.
-    pub(crate) fn insert(&mut self, hash: u64, key: &[u8], timestamp: i64, accumulator: A) {
-        let key_len = key.len() as u32;
-        let inline = if key.len() <= INLINE {
-            padded(key)
+    pub(crate) fn insert(&mut self, key: &TableKey<'_>, timestamp: i64, accumulator: A) {
+        let (hash, key_len) = (key.hash, key.bytes.len() as u32);
+        let inline = if key.bytes.len() <= INLINE {
+            key.padded
         } else {
             let start = (self.long_keys.len() as u64).to_le_bytes();
-            self.long_keys.extend_from_slice(key);
+            self.long_keys.extend_from_slice(key.bytes);
             padded(&start)
         };
         let slot = Slot { hash, inline, key_len, timestamp, accumulator };

@@ -59,12 +59,12 @@ fn join_in_blocks(
     for rows in rows.chunks(KeyBlock::KEYS) {
         block.clear();
         for (key, _, _) in rows {
-            let write = |bytes: &mut Vec<u8>, _| {
+            block.push_with(|bytes| {
                 bytes.extend_from_slice(key);
-                Ok::<_, SortError>(hash_key_bytes(key).0)
-            };
-            block.push_with(write)?;
+                Ok::<_, SortError>(())
+            })?;
         }
+        block.hash_with(|key| hash_key_bytes(key).0);
         let records = rows.iter().map(|(_, timestamp, text)| (*timestamp, text));
         sorter.update_block(&mut block, records, |joined, text| match joined {
             Some(joined) => {

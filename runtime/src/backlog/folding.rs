@@ -123,10 +123,9 @@ fn fold_blocks<I, K: Key, C: Fold<I>>(
             }
             position.next();
             let timestamp = stamps.get(at).copied();
-            block.push_with(|bytes, begin| {
-                write_key(value, timestamp, selector, fold, bytes, begin)
-            })?;
+            block.push_with(|bytes| write_key(value, timestamp, selector, fold, bytes))?;
         }
+        block.hash_with(|key| hash_key(key, C::PART));
         position.back_to(before);
         let records = values.by_ref().map(|value| {
             let stamp = stamps.split_off_first().map_or(i64::MIN, |stamp| stamp.as_millis());
@@ -141,7 +140,7 @@ fn fold_blocks<I, K: Key, C: Fold<I>>(
     Ok(())
 }
 
-/// Appends hash, key and part of a record from `begin` on, and answers the hash for the table.
+/// Appends room for the hash, key and part of a record.
 #[inline]
 fn write_key<I, K: Key, C: Fold<I>>(
     value: &I,
@@ -149,17 +148,23 @@ fn write_key<I, K: Key, C: Fold<I>>(
     selector: &KeySelector<I, K>,
     fold: &C,
     bytes: &mut Vec<u8>,
-    begin: usize,
-) -> anyhow::Result<u64> {
+) -> anyhow::Result<()> {
     bytes.extend_from_slice(&[0; 8]);
     selector.encode(value, bytes);
-    let hash = prefix_with_hash(bytes.get_mut(begin..).unwrap_or_default());
-    if C::PART == 0 {
-        return Ok(hash.0);
+    if C::PART > 0 {
+        let part = bytes.len();
+        fold.part(value, timestamp, bytes)?;
+        debug_assert_eq!(bytes.len(), part + C::PART, "the stated length");
     }
-    let part = bytes.len();
-    fold.part(value, timestamp, bytes)?;
-    let part = bytes.get(part..).unwrap_or_default();
-    debug_assert_eq!(part.len(), C::PART, "the stated length");
-    Ok(hash.0 ^ hash_key_bytes(part).0)
+    Ok(())
+}
+
+/// Writes the hash of a key before it, and answers the hash for the table: that of its last `part` bytes
+/// counts, too.
+#[inline]
+fn hash_key(bytes: &mut [u8], part: usize) -> u64 {
+    let key = bytes.len().saturating_sub(part);
+    let (key, part) = bytes.split_at_mut(key);
+    let hash = prefix_with_hash(key).0;
+    if part.is_empty() { hash } else { hash ^ hash_key_bytes(part).0 }
 }

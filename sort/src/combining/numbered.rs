@@ -4,6 +4,7 @@ use element::Record;
 
 use super::{Combiner, CombiningSorter, FAR};
 use crate::SortError;
+use crate::table::TableKey;
 
 impl<C: Combiner> CombiningSorter<C> {
     /// Whether keys are found by their numbers more cheaply than by their bytes: few are there.
@@ -78,7 +79,7 @@ impl<C: Combiner> CombiningSorter<C> {
         let hash = key(&value, &mut bytes);
         self.update(hash, &bytes, timestamp, |partial| fold(partial, value))?;
         self.front.follow(&self.table, &mut self.spiller.account);
-        if let Some(bucket) = self.table.find(hash, &bytes) {
+        if let Some(bucket) = self.table.find(&TableKey::new(hash, &bytes)) {
             self.front.insert(number, bucket, bytes.len());
         }
         self.key = bytes;
