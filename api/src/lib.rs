@@ -75,8 +75,8 @@ pub use keyed_stream::KeyedStream;
 pub use sink::{CsvFiles, FileSinkError, JsonFiles, TextFiles};
 pub use source::{
     BadRecord, CaptureError, CapturedTable, Change, ChangeCaptureSource, ChangeKind, ChangeOf,
-    CsvSource, FileError, FileSplit, JsonSource, KeyRange, LogEntry, LogPoll, LogReader,
-    LogReaderOf, OnBadRecord, RowReader, TcpError, TcpSource, TextSource,
+    CsvSource, FileError, FileSplit, JsonSource, KeyRange, LineCollector, LineRecords, LogEntry,
+    LogPoll, LogReader, LogReaderOf, OnBadRecord, RowReader, TcpError, TcpSource, TextSource,
 };
 pub use tolerant::{Attempted, TolerantKeyedStream, TolerantStream};
 pub use window_result::WindowResult;

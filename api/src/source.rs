@@ -1,5 +1,5 @@
-//! Sources over files and sockets (lines of text, CSV with typed rows, JSON lines, TCP lines), and over
-//! tables whose changes are logged.
+//! Sources over files and sockets (lines of text, what a function finds in lines, CSV with typed rows, JSON
+//! lines, TCP lines), and over tables whose changes are logged.
 //!
 //! ```text
 //!   Files        a file, a directory or a glob -> FileSplits          (on the JobMaster's thread)
@@ -17,6 +17,7 @@ mod files;
 mod glob;
 mod json;
 mod line_reader;
+mod line_records;
 mod lines;
 mod reader;
 mod reads;
@@ -31,6 +32,7 @@ pub use change_capture::{
 pub use csv::CsvSource;
 pub use files::FileError;
 pub use json::JsonSource;
+pub use line_records::{LineCollector, LineRecords};
 pub use lines::TextSource;
 pub use split::FileSplit;
 pub use tcp::{TcpError, TcpSource};

@@ -96,10 +96,11 @@ pub(crate) struct JsonLines<T> {
 }
 
 impl<T: DeserializeOwned> Rows<T> for JsonLines<T> {
-    fn next(&mut self) -> anyhow::Result<Option<Row<T>>> {
+    fn next(&mut self, records: &mut Vec<T>) -> anyhow::Result<Option<Row<()>>> {
         while let Some(line) = self.reader.next()? {
             if !line.trim_ascii().is_empty() {
-                return Ok(Some(serde_json::from_slice(line).map_err(|error| defect(&error))));
+                let row = serde_json::from_slice(line).map_err(|error| defect(&error));
+                return Ok(Some(row.map(|record| records.push(record))));
             }
         }
         Ok(None)

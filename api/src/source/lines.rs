@@ -1,5 +1,6 @@
 //! [`TextSource`]: files to lines.
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use super::bad_record::{Defect, OnBadRecord};
@@ -26,8 +27,8 @@ use crate::{Boundedness, ByteSize, ReaderContext, Source, SourceReader, SplitEnu
 /// ```
 #[derive(Clone, Debug)]
 pub struct TextSource {
-    files: Files,
-    replaces: bool,
+    pub(super) files: Files,
+    pub(super) replaces: bool,
 }
 
 impl TextSource {
@@ -110,19 +111,25 @@ pub(crate) struct Lines {
 }
 
 impl Rows<String> for Lines {
-    fn next(&mut self) -> anyhow::Result<Option<Row<String>>> {
+    fn next(&mut self, records: &mut Vec<String>) -> anyhow::Result<Option<Row<()>>> {
         let replaces = self.replaces;
-        Ok(self.reader.next()?.map(|line| match std::str::from_utf8(line) {
-            Ok(line) => Ok(line.to_owned()),
-            Err(_) if replaces => Ok(String::from_utf8_lossy(line).into_owned()),
-            Err(error) => Err(Defect {
-                column: Some((error.valid_up_to() + 1).to_string()),
-                reason: "the line is not UTF-8".to_owned(),
-            }),
-        }))
+        let line = self.reader.next()?.map(|line| text(line, replaces));
+        Ok(line.map(|line| line.map(|line| records.push(line.into_owned()))))
     }
 
     fn position(&self) -> u64 {
         self.reader.position()
+    }
+}
+
+/// A line as text, or what is wrong with it.
+pub(super) fn text(line: &[u8], replaces: bool) -> Row<Cow<'_, str>> {
+    match std::str::from_utf8(line) {
+        Ok(line) => Ok(Cow::Borrowed(line)),
+        Err(_) if replaces => Ok(String::from_utf8_lossy(line)),
+        Err(error) => Err(Defect {
+            column: Some((error.valid_up_to() + 1).to_string()),
+            reason: "the line is not UTF-8".to_owned(),
+        }),
     }
 }

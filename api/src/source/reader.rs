@@ -26,8 +26,9 @@ pub(crate) trait Format: Send + Sync + 'static {
 
 /// The rows of one split, in order.
 pub(crate) trait Rows<T>: Send {
-    /// The next row; a row that is no record leaves the reader behind it.
-    fn next(&mut self) -> anyhow::Result<Option<Row<T>>>;
+    /// Appends the records of the next row; `None` where there is none. A row that is no record appends
+    /// nothing, and leaves the reader behind it.
+    fn next(&mut self, records: &mut Vec<T>) -> anyhow::Result<Option<Row<()>>>;
 
     /// Where the next row begins, line ends apart.
     fn position(&self) -> u64;
@@ -42,12 +43,15 @@ pub(crate) struct FileReader<F: Format> {
     /// The first of `splits`, once it is open.
     rows: Option<F::Rows>,
     locator: Option<Locator>,
+    /// Room for a batch: more than a full one where a row gives several records.
+    room: usize,
 }
 
 impl<F: Format> FileReader<F> {
     pub(crate) fn new(format: F, policy: OnBadRecord, context: &ReaderContext) -> Self {
         let context = context.clone();
-        Self { format, policy, context, splits: VecDeque::new(), rows: None, locator: None }
+        let (splits, room) = (VecDeque::new(), BATCH_RECORDS);
+        Self { format, policy, context, splits, rows: None, locator: None, room }
     }
 
     fn read(&mut self, batch: &mut Vec<F::Item>) -> anyhow::Result<()> {
@@ -57,10 +61,14 @@ impl<F: Format> FileReader<F> {
             self.rows = Some(self.format.open(split)?);
         }
         let Some(rows) = &mut self.rows else { return Ok(()) };
+        // Rows that give none count, too: a poll is a bounded piece of work.
         for _ in 0..BATCH_RECORDS {
+            if batch.len() >= BATCH_RECORDS {
+                break;
+            }
             let begin = rows.position();
-            match rows.next()? {
-                Some(Ok(record)) => batch.push(record),
+            match rows.next(batch)? {
+                Some(Ok(())) => {}
                 Some(Err(defect)) => {
                     let place = locate(&mut self.locator, split.path(), begin, rows.position())?;
                     put_aside(place.record(split.path(), defect), &self.policy, &self.context)?;
@@ -100,8 +108,9 @@ impl<F: Format> SourceReader<F::Item, FileSplit> for FileReader<F> {
         if self.splits.is_empty() {
             return Ok(ReaderPoll::NeedSplit);
         }
-        let mut batch = Vec::with_capacity(BATCH_RECORDS);
+        let mut batch = Vec::with_capacity(self.room);
         self.read(&mut batch)?;
+        self.room = batch.capacity().min(2 * BATCH_RECORDS);
         Ok(ReaderPoll::Batch(Batch::unstamped(batch)))
     }
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use slackwater::{CompactString, prelude::*};
+use slackwater::{CompactString, TextSource, prelude::*};
 
 use super::Outcome;
 use crate::generator::fnv;
@@ -16,8 +16,9 @@ use crate::sinks::CheckSum;
 /// What the engine says.
 pub fn run(env: &StreamExecutionEnvironment, file: &Path) -> Result<Outcome> {
     let total = CheckSum::default();
-    env.read_text_file(file)
-        .flat_map(|line: String, out| out.extend(line.split(' ').map(CompactString::from)))
+    let words = TextSource::new(file)
+        .flat_map(|line, out| out.extend(line.split(' ').map(CompactString::from)));
+    env.from_source(words, WatermarkStrategy::none(), "words")
         .key_by_ref(|word: &CompactString| word)
         .count()
         .name("counts")

@@ -122,7 +122,7 @@ impl<T> CsvRows<T> {
 }
 
 impl<T: DeserializeOwned> Rows<T> for CsvRows<T> {
-    fn next(&mut self) -> anyhow::Result<Option<Row<T>>> {
+    fn next(&mut self, records: &mut Vec<T>) -> anyhow::Result<Option<Row<()>>> {
         let begin = self.at();
         let read = self.reader.read_byte_record(&mut self.record);
         if !read.map_err(|error| failed(&self.path, begin, error))? {
@@ -133,7 +133,7 @@ impl<T: DeserializeOwned> Rows<T> for CsvRows<T> {
             let reason = "a quote is opened and not closed".to_owned();
             return Ok(Some(Err(Defect { column: None, reason })));
         }
-        Ok(Some(row.map_err(RowError::into_defect)))
+        Ok(Some(row.map(|record| records.push(record)).map_err(RowError::into_defect)))
     }
 
     fn position(&self) -> u64 {
