@@ -17,7 +17,7 @@ use crate::sinks::CheckSum;
 pub fn run(env: &StreamExecutionEnvironment, file: &Path) -> Result<Outcome> {
     let total = CheckSum::default();
     let words = TextSource::new(file)
-        .flat_map(|line, out| out.extend(line.split(' ').map(CompactString::from)));
+        .flat_map(|line, out| out.extend(line.split_ascii_whitespace().map(CompactString::from)));
     env.from_source(words, WatermarkStrategy::none(), "words")
         .key_by_ref(|word: &CompactString| word)
         .count()

@@ -78,7 +78,7 @@ fn main() {
             let s = c
                 .stream_file(file)
                 .batch_mode(bm)
-                .flat_map(|l: String| l.trim_end().split(' ').map(str::to_owned).collect::<Vec<_>>());
+                .flat_map(|l: String| l.split_ascii_whitespace().map(str::to_owned).collect::<Vec<_>>());
             let (peer, r) = if v == "preagg" {
                 let s = s.group_by_count(|w| w.clone()).unkey();
                 ("renoir-preagg", s.map(|(w, c)| fnv(w.as_bytes()).wrapping_mul(c as u64)).fold_assoc(0, add, add).collect_vec())

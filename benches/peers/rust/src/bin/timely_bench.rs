@@ -155,7 +155,7 @@ fn main() {
                     lines(&file, me)
                         .to_stream(scope)
                         .container::<Vec<_>>()
-                        .flat_map(|l: String| l.split(' ').map(str::to_owned).collect::<Vec<_>>())
+                        .flat_map(|l: String| l.split_ascii_whitespace().map(str::to_owned).collect::<Vec<_>>())
                         .unary(Exchange::new(|w: &String| fnv(w.as_bytes())), "count", |_, _| {
                             let mut m: HashMap<String, u64> = HashMap::new();
                             move |input, output| {
