@@ -31,12 +31,13 @@ impl<T> Collected<T> {
 
     /// The records in order.
     #[must_use]
-    pub fn sorted(mut self) -> Vec<T>
+    pub fn sorted(&self) -> Vec<T>
     where
-        T: Ord,
+        T: Clone + Ord,
     {
-        self.records.sort();
-        self.records
+        let mut records = self.records.clone();
+        records.sort();
+        records
     }
 }
 
