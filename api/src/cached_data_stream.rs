@@ -12,7 +12,7 @@
 
 use std::sync::Arc;
 
-use element::{DataSetId, Key, NodeId, Record};
+use element::{DataSetId, NodeId, Record};
 use graph::{OperatorAttributes, Partitioner};
 use runtime::cluster::Deletion;
 use runtime::exchange::BytesEdge;
@@ -21,18 +21,17 @@ use runtime::nodes::{CloneTee, OneInputNode};
 use runtime::operator::map::Map;
 use runtime::source::cached::CachedNode;
 
-use crate::data_stream::SinkStream;
+use crate::stream_methods::stream_methods;
 use crate::upstream::Upstream;
-use crate::{
-    Collected, Collector, DataStream, JobError, KeyedStream, Sink, StreamExecutionEnvironment,
-};
+use crate::{DataStream, JobError, StreamExecutionEnvironment};
 
 /// A stream that the first batch job that computes it keeps, and that later jobs read instead.
 ///
-/// Usable as any stream, and as often as wanted: methods borrow it. If a part of what is kept is
-/// lost or damaged, the job that reads it is run again without it, once, and keeps it anew. What a
-/// plain closure of the failed run has done by then stays done; collected results and transactional
-/// sinks hold no row of it.
+/// Usable as any stream, and as often as wanted: methods borrow it. [`take`](Self::take) of one that is
+/// not kept yet computes it to its end, and keeps it (decision D18). If a part of what is kept is lost or
+/// damaged, the job that reads it is run again without it, once, and keeps it anew. What a plain closure
+/// of the failed run has done by then stays done; collected results and transactional sinks hold no row
+/// of it.
 pub struct CachedDataStream<T> {
     env: StreamExecutionEnvironment,
     upstream: Upstream,
@@ -149,10 +148,22 @@ impl<T: Record + Clone> CachedDataStream<T> {
         self.with_node(|node| name.clone_into(&mut node.name))
     }
 
+    /// Gives the operator that makes the stream an id that survives changes of the program.
+    #[must_use]
+    pub fn uid(self, uid: &str) -> Self {
+        self.with_node(|node| node.uid = Some(uid.to_owned()))
+    }
+
     /// Sets the subtasks of the operator that makes the stream, and so the number of its parts.
     #[must_use]
     pub fn parallelism(self, subtasks: u32) -> Self {
         self.with_node(|node| node.parallelism = Some(subtasks))
+    }
+
+    /// Sets the key groups of the operator that makes the stream: the bound of its parallelism.
+    #[must_use]
+    pub fn max_parallelism(self, groups: u32) -> Self {
+        self.with_node(|node| node.max_parallelism = Some(groups))
     }
 
     fn with_node(
@@ -197,105 +208,6 @@ impl<T: Record + Clone> CachedDataStream<T> {
         self.env.data_sets().set_pinned(self.data_set, false);
     }
 
-    /// See [`DataStream::map`].
-    pub fn map<U, F>(&self, function: F) -> DataStream<U>
-    where
-        U: Send + 'static,
-        F: Fn(T) -> U + Send + Sync + 'static,
-    {
-        self.stream().map(function)
-    }
-
-    /// See [`DataStream::filter`].
-    pub fn filter<F>(&self, predicate: F) -> DataStream<T>
-    where
-        F: Fn(&T) -> bool + Send + Sync + 'static,
-    {
-        self.stream().filter(predicate)
-    }
-
-    /// See [`DataStream::inspect`].
-    pub fn inspect<F>(&self, function: F) -> DataStream<T>
-    where
-        F: Fn(&T) + Send + Sync + 'static,
-    {
-        self.stream().inspect(function)
-    }
-
-    /// See [`DataStream::flat_map`].
-    pub fn flat_map<U, F>(&self, function: F) -> DataStream<U>
-    where
-        U: Send + 'static,
-        F: Fn(T, &mut Collector<'_, U>) + Send + Sync + 'static,
-    {
-        self.stream().flat_map(function)
-    }
-
-    /// See [`DataStream::filter_map`].
-    pub fn filter_map<U, F>(&self, function: F) -> DataStream<U>
-    where
-        U: Send + 'static,
-        F: Fn(T) -> Option<U> + Send + Sync + 'static,
-    {
-        self.stream().filter_map(function)
-    }
-
-    /// See [`DataStream::key_by`].
-    pub fn key_by<K, F>(&self, key: F) -> KeyedStream<K, T>
-    where
-        K: Key,
-        F: Fn(&T) -> K + Send + Sync + 'static,
-    {
-        self.stream().key_by(key)
-    }
-
-    /// See [`DataStream::key_by_ref`].
-    pub fn key_by_ref<K, F>(&self, key: F) -> KeyedStream<K, T>
-    where
-        K: Key,
-        F: for<'a> Fn(&'a T) -> &'a K + Send + Sync + 'static,
-    {
-        self.stream().key_by_ref(key)
-    }
-
-    /// See [`DataStream::union`]; with itself, every record twice.
-    #[must_use]
-    pub fn union(&self, other: impl Into<DataStream<T>>) -> DataStream<T> {
-        self.stream().union(other.into())
-    }
-
-    /// See [`DataStream::sink_to`].
-    pub fn sink_to(&self, sink: impl Sink<T>) -> SinkStream {
-        self.stream().sink_to(sink)
-    }
-
-    /// See [`DataStream::for_each`].
-    pub fn for_each<F>(&self, function: F) -> SinkStream
-    where
-        F: Fn(T) + Send + Sync + 'static,
-    {
-        self.stream().for_each(function)
-    }
-
-    /// See [`DataStream::execute_and_collect`].
-    ///
-    /// # Errors
-    ///
-    /// As there.
-    pub fn execute_and_collect(&self) -> Result<Collected<T>, JobError> {
-        self.stream().execute_and_collect()
-    }
-
-    /// See [`DataStream::take`]. If nothing is kept yet, the stream is computed to its end and kept
-    /// (decision D18).
-    ///
-    /// # Errors
-    ///
-    /// As there.
-    pub fn take(&self, n: u64) -> Result<Collected<T>, JobError> {
-        self.stream().take(n)
-    }
-
     /// Runs a job that counts the records.
     ///
     /// # Errors
@@ -305,6 +217,8 @@ impl<T: Record + Clone> CachedDataStream<T> {
         let counted = self.map(|_| 0_u8).key_by(|one| *one).count().execute_and_collect()?;
         Ok(counted.first().map_or(0, |(_, count)| *count))
     }
+
+    stream_methods!(T, (&self) => self.stream());
 }
 
 impl<T: Record + Clone> From<&CachedDataStream<T>> for DataStream<T> {

@@ -201,10 +201,11 @@ impl<T: Send + 'static> DataStream<T> {
         self.operator("timestamps", NodePayload::new(node))
     }
 
-    /// This stream's records and those of another one, in no order between them.
+    /// This stream's records and those of another one, in no order between them; of one stream twice,
+    /// every record twice.
     #[must_use]
-    pub fn union(mut self, other: Self) -> Self {
-        self.upstreams.extend(other.upstreams);
+    pub fn union(mut self, other: impl Into<Self>) -> Self {
+        self.upstreams.extend(other.into().upstreams);
         self
     }
 

@@ -51,6 +51,7 @@ pub mod prelude;
 mod signals;
 mod sink;
 mod source;
+mod stream_methods;
 pub mod testing;
 mod tolerant;
 mod upstream;

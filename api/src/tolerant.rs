@@ -28,7 +28,11 @@ use runtime::operator::process::Process;
 use runtime::operator::side_output::SideOutputs;
 use runtime::operator::tolerant::{DEAD_LETTERS, TolerantFlatMap, TolerantFunction};
 
-use crate::{Collector, DataStream, DeadLetter, Error, KeyedProcessFunction, KeyedStream, SideTag};
+use crate::stream_methods::stream_methods;
+use crate::{
+    CachedDataStream, Collector, DataStream, DeadLetter, Error, KeyedProcessFunction, KeyedStream,
+    SideTag,
+};
 
 /// A stream whose functions may fail for single records. Made by [`DataStream::skip_failures`].
 pub struct TolerantStream<T>(DataStream<T>);
@@ -128,6 +132,12 @@ impl<T: Send + 'static, O: Send + 'static> Attempted<T, O> {
         Self { results: self.results.parallelism(subtasks), ..self }
     }
 
+    /// As [`DataStream::max_parallelism`].
+    #[must_use]
+    pub fn max_parallelism(self, groups: u32) -> Self {
+        Self { results: self.results.max_parallelism(groups), ..self }
+    }
+
     /// The results, and the records that the function has failed for, with operator, position and
     /// reason.
     #[must_use]
@@ -141,6 +151,21 @@ impl<T: Send + 'static, O: Send + 'static> Attempted<T, O> {
     pub fn into_stream(self) -> DataStream<O> {
         self.results
     }
+
+    /// As [`DataStream::cache`]. Records that the function fails for are not in it.
+    pub fn cache(self) -> CachedDataStream<O>
+    where
+        O: Record + Clone,
+    {
+        self.results.cache()
+    }
+
+    /// The results' side output under a tag of the function's own.
+    pub fn side_output<U: Send + 'static>(&self, tag: &SideTag<U>) -> DataStream<U> {
+        self.results.side_output(tag)
+    }
+
+    stream_methods!(O, (self) => self.results);
 }
 
 impl<T: Send + 'static, O: Send + 'static> From<Attempted<T, O>> for DataStream<O> {
