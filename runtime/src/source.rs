@@ -211,7 +211,8 @@ impl<S> EnumeratorContext<S> {
 pub enum ReaderPoll<T> {
     /// Records, in order.
     Batch(Batch<T>),
-    /// Nothing for now; ask again at the time given, or when the reader's waker is woken.
+    /// Nothing for now; ask again at the time given. The enumerator's word, or any other that its task
+    /// hears, may come before.
     Later(Option<Timestamp>),
     /// Nothing, and no split is wanted, until the enumerator says something. Who waits so holds no
     /// aligned source back: what it waits for may be theirs to do.
