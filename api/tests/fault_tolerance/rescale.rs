@@ -228,3 +228,27 @@ fn a_savepoint_is_restored_in_another_mode_at_another_parallelism() {
         }
     }
 }
+
+/// A savepoint has one format for all stores: a job goes on from it over another one.
+#[test]
+fn a_savepoint_is_restored_over_another_store() {
+    let (heap, disk) = (options::StateBackendKind::Heap, options::StateBackendKind::Disk);
+    for stores in [[heap, disk], [disk, heap]] {
+        let rows = twice(HALF, [streaming(), streaming()], |env, run, visible| {
+            env.set(&options::STATE_BACKEND, stores[run]).set(&options::PARALLELISM, Some(2));
+            env.from_source(
+                ScriptedSource::new(script(run == 0)),
+                WatermarkStrategy::none(),
+                "script",
+            )
+            .uid("source")
+            .parallelism(1)
+            .key_by(|pair: &Pair| pair.0)
+            .process(|| Sum(ValueState::new("sum")))
+            .uid("sums")
+            .sink_to(TwoPhase::new(visible))
+            .uid("sink");
+        });
+        check(&rows, |_| running(1));
+    }
+}
