@@ -3,9 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use element::{
-    BarrierKind, Batch, ByteSize, Key, KeyGroups, KeyHash, Record, Timestamp, hash_key_bytes,
-};
+use element::{BarrierKind, Batch, ByteSize, Key, KeyGroups, Record, Timestamp, hash_key_bytes};
 use sort::{CombiningSorter, ExternalSorter, RunDescription};
 use state::StateCounters;
 
@@ -187,9 +185,11 @@ impl<C: Fold<I>, I> Collecting<C, I> {
                 let pushed = sorter.push_with(
                     timestamp.map_or(i64::MIN, Timestamp::as_millis),
                     |key| {
-                        let hash = write_prefixed(&value, selector, key);
+                        let start = key.len();
+                        selector.encode(&value, key);
                         if let Some((watch, _)) = watch {
-                            watch.see(hash);
+                            let key = key.get(start..).unwrap_or_default();
+                            watch.see(hash_key_bytes(key));
                         }
                     },
                     |payload| {
@@ -251,26 +251,4 @@ impl<C: Fold<I>, I> Collecting<C, I> {
         let own = self.durable.and_then(|durable| durable.own);
         Ok(Draining::new(drained, own, upto, batch, report, before, context))
     }
-}
-
-/// Appends the hash and the bytes of a record's key; what is there belongs to other records.
-#[inline]
-fn write_prefixed<I, K: Key>(
-    value: &I,
-    selector: &KeySelector<I, K>,
-    out: &mut Vec<u8>,
-) -> KeyHash {
-    let start = out.len();
-    out.extend_from_slice(&[0; 8]);
-    selector.encode(value, out);
-    prefix_with_hash(out.get_mut(start..).unwrap_or_default())
-}
-
-/// Writes the hash of what follows the first eight bytes into them.
-#[inline]
-pub(super) fn prefix_with_hash(bytes: &mut [u8]) -> KeyHash {
-    let Some((head, key)) = bytes.split_first_chunk_mut::<8>() else { return KeyHash::default() };
-    let hash = hash_key_bytes(key);
-    *head = hash.0.to_be_bytes();
-    hash
 }

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use element::{Key, KeyGroups, KeyHash, Record, Timestamp};
+use element::{Key, KeyGroups, KeyHash, Record, Timestamp, hash_key_bytes};
 use sort::{CombinedStream, SortedStream};
 use state::{StateCounters, TimerKind};
 
@@ -89,11 +89,12 @@ impl<C: Fold<I>, I> Draining<C, I> {
                     let Some(record) = stream.next().map_err(&failed)? else {
                         return key_end.last(self.in_key, function, parts, current, out);
                     };
-                    if is_foreign(own, record.key) {
+                    let hash = || hash_key_bytes(record.key);
+                    if is_foreign(own, hash) {
                         continue;
                     }
-                    if enter(record.key, &mut self.in_key, &key_end, function, parts, current, out)?
-                    {
+                    let key = (hash, record.key);
+                    if enter(key, &mut self.in_key, &key_end, function, parts, current, out)? {
                         self.keys += 1;
                     }
                     let (stamped, mut payload) =
@@ -112,12 +113,22 @@ impl<C: Fold<I>, I> Draining<C, I> {
                     let Some(record) = stream.next().map_err(&failed)? else {
                         return key_end.last(self.in_key, function, parts, current, out);
                     };
-                    if is_foreign(own, record.key) {
+                    let (hash, key) =
+                        record.key.split_first_chunk().unwrap_or((&[0; 8], record.key));
+                    let hash = || KeyHash(u64::from_be_bytes(*hash));
+                    if is_foreign(own, hash) {
                         continue;
                     }
-                    let key_len = record.key.len().saturating_sub(C::PART);
-                    let (key, part) = record.key.split_at(key_len);
-                    if enter(key, &mut self.in_key, &key_end, function, parts, current, out)? {
+                    let (key, part) = key.split_at(key.len().saturating_sub(C::PART));
+                    if enter(
+                        (hash, key),
+                        &mut self.in_key,
+                        &key_end,
+                        function,
+                        parts,
+                        current,
+                        out,
+                    )? {
                         self.keys += 1;
                     }
                     let timestamp = Some(Timestamp::from_millis(record.timestamp))
@@ -158,11 +169,9 @@ struct KeyEnd {
 }
 
 /// Whether a sorted record is of another subtask.
-fn is_foreign(own: Option<KeyGroups>, prefixed: &[u8]) -> bool {
-    own.is_some_and(|own| {
-        let hash = prefixed.first_chunk::<8>().copied().unwrap_or_default();
-        !own.contains(KeyHash(u64::from_be_bytes(hash)))
-    })
+#[inline]
+fn is_foreign(own: Option<KeyGroups>, hash: impl Fn() -> KeyHash) -> bool {
+    own.is_some_and(|own| !own.contains(hash()))
 }
 
 /// Whether two keys are equal. Those of eight bytes, as numbers are, without a call.
@@ -177,7 +186,7 @@ fn is_same(a: &[u8], b: &[u8]) -> bool {
 /// Makes the key of a sorted record the current one; the timers of the key before it fire first.
 /// True if a key begins.
 fn enter<F, K, I, O>(
-    prefixed: &[u8],
+    (hash, key): (impl Fn() -> KeyHash, &[u8]),
     in_key: &mut bool,
     key_end: &KeyEnd,
     function: &mut F,
@@ -190,14 +199,13 @@ where
     K: Key,
     O: Send,
 {
-    let (hash, key) = prefixed.split_first_chunk::<8>().unwrap_or((&[0; 8], prefixed));
     if *in_key && is_same(&current.bytes, key) {
         return Ok(false);
     }
     if *in_key {
         key_end.fire(function, parts, current, out)?;
     }
-    current.enter_bytes(KeyHash(u64::from_be_bytes(*hash)), key, parts);
+    current.enter_bytes(hash(), key, parts);
     *in_key = true;
     Ok(true)
 }

@@ -4,10 +4,9 @@
 
 use std::sync::Arc;
 
-use element::{Batch, Key, Timestamp, hash_key_bytes};
+use element::{Batch, Key, KeyHash, Timestamp, hash_key_bytes};
 use sort::{Combiner, CombiningSorter, KeyBlock, NO_TIMESTAMP, SortError};
 
-use super::collecting::prefix_with_hash;
 use crate::error::TaskError;
 use crate::operator::function::Fold;
 use crate::operator::selector::KeySelector;
@@ -167,4 +166,13 @@ fn hash_key(bytes: &mut [u8], part: usize) -> u64 {
     let (key, part) = bytes.split_at_mut(key);
     let hash = prefix_with_hash(key).0;
     if part.is_empty() { hash } else { hash ^ hash_key_bytes(part).0 }
+}
+
+/// Writes the hash of what follows the first eight bytes into them.
+#[inline]
+fn prefix_with_hash(bytes: &mut [u8]) -> KeyHash {
+    let Some((head, key)) = bytes.split_first_chunk_mut::<8>() else { return KeyHash::default() };
+    let hash = hash_key_bytes(key);
+    *head = hash.0.to_be_bytes();
+    hash
 }

@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use element::{ByteSize, ConfigError, FileRole, MemoryBudget, SpillStore, option_table};
+use element::{
+    ByteSize, ConfigError, FileRole, MemoryBudget, SpillStore, hash_key_bytes, option_table,
+};
 use graph::{InputTreatment, ResolvedMode};
 use sort::{CombiningSorter, ExternalSorter, RunDescription, SorterOptions, SpillTarget};
 
@@ -139,7 +141,7 @@ impl BacklogPlan {
                 let combiner = FoldCombiner::new(Arc::clone(&fold));
                 Gathered::Combine { sorter: CombiningSorter::new(combiner, options), fold }
             }
-            _ => Gathered::Sort(ExternalSorter::new(options)),
+            _ => Gathered::Sort(ExternalSorter::new(options.with_prefix(hash_prefix))),
         };
         Ok(Collecting::new(gathered, self.hands_over, context))
     }
@@ -189,12 +191,19 @@ impl BacklogPlan {
                 return Err(refused("its runs hold partial results of an aggregate"));
             }
             (false, _) => {
+                let options = options.with_prefix(hash_prefix);
                 Gathered::Sort(ExternalSorter::resume(options, runs.clone()).map_err(failed)?)
             }
         };
         let collecting = Collecting::new(gathered, None, context);
         Ok(collecting.durable(sealed, runs, self.budget.total().0 / 2, context.key_groups()))
     }
+}
+
+/// Sorted records lie with the bytes of their key alone: the hash in front of it in the order is computed
+/// again.
+fn hash_prefix(key: &[u8]) -> u64 {
+    hash_key_bytes(key).0
 }
 
 /// The runs of several subtasks, each once. Runs of one subtask stay in order, and a key's records
