@@ -49,6 +49,15 @@ pub enum SortError {
     /// Runs cannot be sealed: the options do not make them durable.
     #[error("the sorter's runs are not durable")]
     NotDurable,
+    /// The sorter has fewer records at its end than it was given, or more: a fault of its own, which is
+    /// told in place of a result.
+    #[error("the sorter has {found} records at the end of input, and was given {given}")]
+    Lost {
+        /// Records pushed, and those of the runs that it went on with.
+        given: u64,
+        /// Records that would be handed out.
+        found: u64,
+    },
     /// The sorter failed before and holds nothing any more.
     #[error("the sorter has failed before")]
     Failed,

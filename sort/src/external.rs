@@ -71,6 +71,8 @@ pub struct ExternalSorter {
     merge_bytes: Option<u64>,
     /// The latest records; they are in no page yet, but in the counts.
     stage: Stage,
+    /// Records of the runs that an earlier sorter sealed.
+    resumed: u64,
     has_failed: bool,
 }
 
@@ -86,6 +88,7 @@ impl ExternalSorter {
             lanes: None,
             unspilled: usize::MAX,
             merge_bytes: Some(0),
+            resumed: 0,
             has_failed: false,
         }
     }
@@ -163,6 +166,7 @@ impl ExternalSorter {
     pub fn resume(options: SorterOptions, sealed: Vec<RunDescription>) -> Result<Self, SortError> {
         let mut sorter = Self::new(options);
         sorter.runs = durable::adopt(sealed, &sorter.spiller)?;
+        sorter.resumed = sorter.runs.iter().map(|run| run.records).sum();
         sorter.merge_bytes = None;
         Ok(sorter)
     }
@@ -213,7 +217,14 @@ impl ExternalSorter {
     /// # Errors
     ///
     /// [`SortError`] if runs cannot be written or merged, or the sorter is cancelled.
-    pub fn finish(mut self) -> Result<SortedStream, SortError> {
+    pub fn finish(self) -> Result<SortedStream, SortError> {
+        let given = self.given();
+        let stream = self.finish_whole()?;
+        check_found(given, stream.records())?;
+        Ok(stream)
+    }
+
+    fn finish_whole(mut self) -> Result<SortedStream, SortError> {
         self.settle_last()?;
         if let Some(merge_bytes) = self.merge_bytes
             && !self.runs.is_empty()
@@ -243,11 +254,20 @@ impl ExternalSorter {
     ///
     /// As [`ExternalSorter::finish`].
     pub fn finish_ranges(mut self, ways: usize) -> Result<Vec<SortedStream>, SortError> {
+        let given = self.given();
         self.settle_last()?;
-        if self.sort_or_reduce()? {
-            return ranges::of_buffer(self.buffer, self.spiller, ways);
-        }
-        ranges::of_runs(self.runs, self.spiller, ways)
+        let streams = if self.sort_or_reduce()? {
+            ranges::of_buffer(self.buffer, self.spiller, ways)?
+        } else {
+            ranges::of_runs(self.runs, self.spiller, ways)?
+        };
+        check_found(given, streams.iter().map(SortedStream::records).sum())?;
+        Ok(streams)
+    }
+
+    /// Records that are to be handed out.
+    fn given(&self) -> u64 {
+        self.spiller.stats.records + self.resumed
     }
 
     /// Before the end: all records are in the buffer, if the sorter can be used.
@@ -372,8 +392,12 @@ impl ExternalSorter {
     /// as runs are few, for then much of the rest may never have to be.
     fn first_to_spill(&mut self) -> usize {
         let most = KEPT_RUNS.min(self.spiller.options.fan_in);
-        let is_kept =
-            self.buffer.parts() > 1 && self.runs.len() < most && !self.spiller.options.durable_runs;
+        let Spiller { options, .. } = &self.spiller;
+        // Lanes begin with the first run, and their buffers have other parts than this one.
+        let is_kept = self.buffer.parts() > 1
+            && self.runs.len() < most
+            && !options.durable_runs
+            && options.threads < 2;
         if !is_kept {
             self.write_whole();
         }
@@ -464,4 +488,9 @@ impl ExternalSorter {
         self.spiller.account.end();
         error
     }
+}
+
+/// No record is lost in silence, whatever else is wrong.
+fn check_found(given: u64, found: u64) -> Result<(), SortError> {
+    if given == found { Ok(()) } else { Err(SortError::Lost { given, found }) }
 }

@@ -94,6 +94,32 @@ fn parts_of_runs_know_how_many_records_they_have() {
     }
 }
 
+/// Keys that are dealt into parts, of which one thread would write the upper ones alone: whoever writes the runs,
+/// and however they are read, each record comes once.
+#[test]
+fn keys_that_are_dealt_into_parts_lose_no_record_to_threads() {
+    let key = |n| mix(mix(n) % 9_000).to_be_bytes().to_vec();
+    let input: Vec<Row> =
+        (0..250_000).map(|n| (key(n), 0, vec![n as u8; 4 + (n % 8) as usize])).collect();
+    let expected = expected(&input);
+    for threads in [1, 2, 3] {
+        let place = Place::new(4 << 20);
+        let options = place.options().with_threads(threads);
+        let (sorted, stats) = sort(options.clone(), &input).unwrap();
+        assert!(sorted == expected, "{threads} threads");
+        assert!(stats.runs > 1);
+        let mut sorter = ExternalSorter::new(options);
+        for (key, timestamp, payload) in &input {
+            sorter.push(key, *timestamp, payload).unwrap();
+        }
+        assert!(
+            drained(sorter.finish_ranges(2).unwrap()).unwrap() == expected,
+            "{threads} threads"
+        );
+        place.assert_clean();
+    }
+}
+
 fn scenario(options: SorterOptions) -> Result<(), SortError> {
     let input = input(300);
     let mut sorter = ExternalSorter::new(options.with_threads(2).with_fan_in(4));
