@@ -443,7 +443,8 @@ impl ExternalSorter {
         let Spiller { account, options, .. } = &mut self.spiller;
         let first = if *merge_bytes == 0 { options.block_bytes() } else { 0 };
         let bytes = run.largest_block + run.largest_packed + first;
-        while !account.take_reserved(bytes) {
+        // Beside the block that the next run is written by: without one it is written record by record.
+        while !account.take(bytes) {
             if !self.buffer.release_page(account) {
                 account.take_beyond(bytes);
                 break;

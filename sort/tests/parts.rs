@@ -5,10 +5,11 @@
 
 mod common;
 
+use std::sync::Arc;
 use std::thread;
 
 use common::{Place, Row, drain, expected, mix, rows, sort, sort_with};
-use element::ByteSize;
+use element::{ByteSize, FaultyStore, Operation};
 use slackwater_sort::{ExternalSorter, NO_TIMESTAMP, Order};
 
 /// The least memory with which records are dealt.
@@ -42,6 +43,30 @@ fn hashed_keys_come_in_order_whether_they_fit_or_not() {
         let input = rows(120_000, |n| hashed(n, keys), |n| (mix(!n) % 3) as i64);
         assert!(check(DEALS, &input) >= 1, "it spills");
         assert_eq!(check(1 << 25, &input), 0, "it fits");
+    }
+}
+
+/// What is kept for a merge leaves each run its block: runs are written by blocks, however many there are.
+#[test]
+fn every_run_of_dealt_records_is_written_by_blocks() {
+    let place = Place::new(DEALS);
+    for records in [100_000, 200_000, 400_000, 800_000] {
+        let store = FaultyStore::new(Arc::clone(&place.store));
+        let counted = Place { budget: Arc::clone(&place.budget), store: Arc::new(store.clone()) };
+        let mut sorter = ExternalSorter::new(counted.options());
+        for n in 0..records {
+            sorter.push(&mix(n).to_be_bytes(), NO_TIMESTAMP, &n.to_le_bytes()).unwrap();
+        }
+        let mut sorted = sorter.finish().unwrap();
+        let mut left = records;
+        while sorted.next().unwrap().is_some() {
+            left -= 1;
+        }
+        assert_eq!(left, 0);
+        let (writes, stats) = (store.count(Operation::Write), sorted.stats());
+        let blocks = stats.spilled_written / (DEALS / 131);
+        assert!(writes <= 2 * (blocks + 3 * stats.runs), "{writes} writes of {blocks}: {stats:?}");
+        place.assert_clean();
     }
 }
 
