@@ -81,9 +81,11 @@ def read():
         return [json.loads(line) for line in results]
 
 
-def is_final(result):
-    """Whether it gave one output a key: another checksum than one a record."""
-    return "v=final" in result["args"] or "v=dd" in result["args"]
+def outputs(result):
+    """What it gave an output for, where that makes another checksum."""
+    if result["peer"].endswith("-running"):
+        return "each count of a word"
+    return "a key" if "v=final" in result["args"] or "v=dd" in result["args"] else "the job's own"
 
 
 def disagreements(results):
@@ -91,7 +93,7 @@ def disagreements(results):
     sums = {}
     for result in results:
         if "checksum" in result and not any(alone in result["args"] for alone in ALONE):
-            size = (result["job"], result["records"], result["keys"], is_final(result))
+            size = (result["job"], result["records"], result["keys"], outputs(result))
             sums.setdefault(size, {}).setdefault(result["checksum"], set()).add(result["peer"])
     found = [f"{size}: {by_sum}" for size, by_sum in sums.items() if len(by_sum) > 1]
     for text in found:
