@@ -29,7 +29,7 @@ impl<T> Collected<T> {
         self.records
     }
 
-    /// The records in order.
+    /// The records in order: a sorted copy of them.
     #[must_use]
     pub fn sorted(&self) -> Vec<T>
     where

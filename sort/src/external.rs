@@ -2,15 +2,18 @@
 //!
 //! Fills the [`Buffer`] by way of a [`Stage`]; when the memory refuses, sorts it and writes a run; at the
 //! end either hands out the sorted buffer, if nothing was spilled, or merges the runs. A buffer of many
-//! parts writes the upper ones alone at first: what it holds at the end is merged from memory. On one thread, unless the options
-//! ask for more: then runs behind the first are written by [`Lanes`] while the next records come.
+//! parts writes the upper ones alone at first: what it holds at the end is merged from memory
+//! ([`spilling`]). On one thread, unless the options ask for more: then runs behind the first are written by
+//! [`Lanes`] while the next records come.
+
+mod spilling;
 
 use std::sync::Arc;
 
 use crate::buffer::Buffer;
 use crate::in_memory::{Held, InMemory};
 use crate::kept::Kept;
-use crate::lanes::{Lane, Lanes, write_run};
+use crate::lanes::Lanes;
 use crate::merge::Merge;
 use crate::passes::{Pass, reduce};
 use crate::run::Run;
@@ -20,13 +23,6 @@ use crate::stream::Source;
 use crate::{
     RunDescription, SortError, SortStats, SortedStream, SorterOptions, durable, ranges, record,
 };
-
-/// Runs up to which a part of the memory is kept from them; with more, little is saved, and a merge
-/// needs the memory for itself.
-const KEPT_RUNS: usize = 12;
-
-/// Runs that are a quarter of the memory, so that little is written too much; the others are half of it.
-const SHORT_RUNS: usize = 4;
 
 /// Sorts records by (key bytes, timestamp, arrival) within a budget.
 ///
@@ -386,108 +382,6 @@ impl ExternalSorter {
             start = staged.end;
         }
         Ok(())
-    }
-
-    /// The part from which on the buffer is to be written: an upper share of what it holds as long
-    /// as runs are few, for then much of the rest may never have to be.
-    fn first_to_spill(&mut self) -> usize {
-        let most = KEPT_RUNS.min(self.spiller.options.fan_in);
-        let Spiller { options, .. } = &self.spiller;
-        // Lanes begin with the first run, and their buffers have other parts than this one.
-        let is_kept = self.buffer.parts() > 1
-            && self.runs.len() < most
-            && !options.durable_runs
-            && options.threads < 2;
-        if !is_kept {
-            self.write_whole();
-        }
-        if self.merge_bytes.is_none() {
-            return 0;
-        }
-        let share = if self.runs.len() < SHORT_RUNS { 4 } else { 2 };
-        self.buffer.upper(share, self.unspilled)
-    }
-
-    /// From here on the buffer is written as a whole.
-    fn write_whole(&mut self) {
-        let merge_bytes = self.merge_bytes.take().unwrap_or(0);
-        self.spiller.account.give(merge_bytes);
-    }
-
-    /// Writes the buffer from a part on as a run, or has all of it written, if it holds records. A failed
-    /// spill drops everything.
-    fn spill(&mut self, from: usize) -> Result<(), SortError> {
-        if self.buffer.is_empty() {
-            return Ok(());
-        }
-        if let Some(lanes) = &mut self.lanes {
-            let written = lanes.exchange(&mut self.buffer, &mut self.spiller);
-            let run = written.map_err(|error| self.fail(error))?;
-            self.runs.extend(run);
-            return Ok(());
-        }
-        let written = write_run(&mut self.buffer, from, &mut self.spiller);
-        let run = written.map_err(|error| self.fail(error))?;
-        self.buffer.clear_from(from, &mut self.spiller.account);
-        self.unspilled = self.unspilled.min(from);
-        self.reserve_for(&run);
-        self.runs.push(run);
-        self.open_lanes();
-        Ok(())
-    }
-
-    /// Takes memory for a merge's block of the run, and with the first one for that of the memory;
-    /// pages that are free make way.
-    fn reserve_for(&mut self, run: &Run) {
-        let Some(merge_bytes) = &mut self.merge_bytes else { return };
-        let Spiller { account, options, .. } = &mut self.spiller;
-        let first = if *merge_bytes == 0 { options.block_bytes() } else { 0 };
-        let bytes = run.largest_block + run.largest_packed + first;
-        // Beside the block that the next run is written by: without one it is written record by record.
-        while !account.take(bytes) {
-            if !self.buffer.release_page(account) {
-                account.take_beyond(bytes);
-                break;
-            }
-        }
-        *merge_bytes += bytes;
-    }
-
-    /// Cuts the memory into lanes, if there is more than one thread. The first run is not written by
-    /// one, so that what fits into the whole memory is never written.
-    fn open_lanes(&mut self) {
-        if self.spiller.options.threads < 2 {
-            return;
-        }
-        self.buffer.release(&mut self.spiller.account);
-        self.spiller.account.trim();
-        match Lanes::new(&self.spiller) {
-            Some((lanes, Lane { buffer, spiller })) => {
-                self.lanes = Some(lanes);
-                (self.buffer, self.spiller) = (buffer, spiller);
-            }
-            None => self.spiller.options.threads = 1,
-        }
-    }
-
-    /// Waits for the runs that are being written.
-    fn wait(&mut self) -> Result<(), SortError> {
-        let Some(lanes) = &mut self.lanes else { return Ok(()) };
-        let runs = lanes.wait(&mut self.spiller).map_err(|error| self.fail(error))?;
-        self.runs.extend(runs);
-        Ok(())
-    }
-
-    /// Drops everything.
-    #[cold]
-    fn fail(&mut self, error: SortError) -> SortError {
-        self.has_failed = true;
-        self.lanes = None;
-        self.runs.clear();
-        self.buffer.release(&mut self.spiller.account);
-        // What a run's writer had is not in use either.
-        self.spiller.account.end();
-        error
     }
 }
 

@@ -5,7 +5,7 @@
 //!
 //! ExternalSorter --> stage --> buffer (page, sorting, radix, window) -- in_memory --> SortedStream --> Groups
 //!      |               |                                 ^
-//!      |               v when the memory refuses         |
+//!      |               v when the memory refuses (external/spilling)
 //!      |          spiller, run (record, block) --> run_reader, kept, merge (passes before)
 //!      |
 //! lanes                runs written by threads while the next buffer fills
@@ -14,6 +14,7 @@
 //! durable              runs that outlive their sorter, and the sorter that goes on with them
 //! TypedSorter          keys and records encoded
 //! CombiningSorter      table: equal keys folded before they are sorted; combined: and while merging
+//! key_block, front     keys looked up many at once, and few ones by their numbers
 //! ```
 //!
 //! ```

@@ -174,15 +174,6 @@ fn is_foreign(own: Option<KeyGroups>, hash: impl Fn() -> KeyHash) -> bool {
     own.is_some_and(|own| !own.contains(hash()))
 }
 
-/// Whether two keys are equal. Those of eight bytes, as numbers are, without a call.
-#[inline]
-fn is_same(a: &[u8], b: &[u8]) -> bool {
-    match (<&[u8; 8]>::try_from(a), <&[u8; 8]>::try_from(b)) {
-        (Ok(a), Ok(b)) => a == b,
-        _ => a == b,
-    }
-}
-
 /// Makes the key of a sorted record the current one; the timers of the key before it fire first.
 /// True if a key begins.
 fn enter<F, K, I, O>(
@@ -199,7 +190,7 @@ where
     K: Key,
     O: Send,
 {
-    if *in_key && is_same(&current.bytes, key) {
+    if *in_key && current.has_bytes(key) {
         return Ok(false);
     }
     if *in_key {

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use element::{Batch, Key, KeyHash, Timestamp, hash_key_bytes};
+use element::{Batch, Key, Timestamp, hash_key_bytes};
 use sort::{Combiner, CombiningSorter, KeyBlock, NO_TIMESTAMP, SortError};
 
 use crate::error::TaskError;
@@ -79,9 +79,8 @@ fn fold_numbered<I, K: Key, C: Fold<I>>(
     position: &mut Position,
 ) -> Result<(), SortError> {
     let key = |value: &I, bytes: &mut Vec<u8>| {
-        bytes.extend_from_slice(&[0; 8]);
-        selector.encode(value, bytes);
-        prefix_with_hash(bytes).0
+        append_key(value, selector, bytes);
+        hash_key(bytes, 0)
     };
     let fold = |partial: Option<&mut C::Partial>, value| fold.fold(partial, value);
     let (values, stamps) = batch.into_parts();
@@ -139,6 +138,13 @@ fn fold_blocks<I, K: Key, C: Fold<I>>(
     Ok(())
 }
 
+/// Appends room for a hash, and the key of a record.
+#[inline]
+fn append_key<I, K: Key>(value: &I, selector: &KeySelector<I, K>, bytes: &mut Vec<u8>) {
+    bytes.extend_from_slice(&[0; 8]);
+    selector.encode(value, bytes);
+}
+
 /// Appends room for the hash, key and part of a record.
 #[inline]
 fn write_key<I, K: Key, C: Fold<I>>(
@@ -148,8 +154,7 @@ fn write_key<I, K: Key, C: Fold<I>>(
     fold: &C,
     bytes: &mut Vec<u8>,
 ) -> anyhow::Result<()> {
-    bytes.extend_from_slice(&[0; 8]);
-    selector.encode(value, bytes);
+    append_key(value, selector, bytes);
     if C::PART > 0 {
         let part = bytes.len();
         fold.part(value, timestamp, bytes)?;
@@ -158,21 +163,13 @@ fn write_key<I, K: Key, C: Fold<I>>(
     Ok(())
 }
 
-/// Writes the hash of a key before it, and answers the hash for the table: that of its last `part` bytes
-/// counts, too.
+/// Writes the hash of a key into the eight bytes before it, and answers the hash for the table: that of its
+/// last `part` bytes counts, too.
 #[inline]
 fn hash_key(bytes: &mut [u8], part: usize) -> u64 {
-    let key = bytes.len().saturating_sub(part);
-    let (key, part) = bytes.split_at_mut(key);
-    let hash = prefix_with_hash(key).0;
+    let (key, part) = bytes.split_at_mut(bytes.len().saturating_sub(part));
+    let Some((head, key)) = key.split_first_chunk_mut::<8>() else { return 0 };
+    let hash = hash_key_bytes(key).0;
+    *head = hash.to_be_bytes();
     if part.is_empty() { hash } else { hash ^ hash_key_bytes(part).0 }
-}
-
-/// Writes the hash of what follows the first eight bytes into them.
-#[inline]
-fn prefix_with_hash(bytes: &mut [u8]) -> KeyHash {
-    let Some((head, key)) = bytes.split_first_chunk_mut::<8>() else { return KeyHash::default() };
-    let hash = hash_key_bytes(key);
-    *head = hash.0.to_be_bytes();
-    hash
 }

@@ -11,8 +11,9 @@ use state::SnapshotHandle;
 use super::{OperatorState, SealedBacklog};
 
 const MAGIC: &[u8; 8] = b"SLKWCHKP";
-/// 2: a handle of keyed state names the shared files; collected backlogs are stored.
-const VERSION: u32 = 2;
+/// 2: a handle of keyed state names the shared files; collected backlogs are stored. 3: records of a sorted
+/// backlog lie without the hash of their key.
+const VERSION: u32 = 3;
 
 /// What one operator's subtask stored.
 #[derive(Clone, Debug)]

@@ -21,7 +21,6 @@ use std::sync::Arc;
 use element::{
     Barrier, Batch, Control, Key, KeyHash, Record, RecordAttributes, Timestamp, hash_key_bytes,
 };
-
 use state::KeyedStateBackend;
 
 use super::Operator;
@@ -128,7 +127,7 @@ where
     ) {
         scratch.clear();
         let key = selector.encode(value, scratch);
-        if !current.set || !is_same_key(scratch, &current.bytes) {
+        if !current.set || !current.has_bytes(scratch) {
             std::mem::swap(scratch, &mut current.bytes);
             current.hash = hash_key_bytes(&current.bytes);
             current.key = key;
@@ -342,15 +341,6 @@ where
         self.announce();
         self.later(Signal::Stream(Control::EndOfInput));
         Ok(())
-    }
-}
-
-/// Whether the bytes of two keys are the same: of keys of one word, mostly, without a call.
-#[inline]
-fn is_same_key(left: &[u8], right: &[u8]) -> bool {
-    match (<&[u8; 8]>::try_from(left), <&[u8; 8]>::try_from(right)) {
-        (Ok(left), Ok(right)) => left == right,
-        _ => left == right,
     }
 }
 

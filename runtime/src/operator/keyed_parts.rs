@@ -58,9 +58,19 @@ impl<K: Key> CurrentKey<K> {
         self.enter_bytes(timer.hash, &timer.key, parts);
     }
 
+    /// Whether the current key has these bytes, set or not. Those of eight, as numbers have, are compared
+    /// without a call.
+    #[inline]
+    pub(crate) fn has_bytes(&self, key: &[u8]) -> bool {
+        match (<&[u8; 8]>::try_from(self.bytes.as_slice()), <&[u8; 8]>::try_from(key)) {
+            (Ok(current), Ok(key)) => current == key,
+            _ => self.bytes == key,
+        }
+    }
+
     /// Makes a key by its bytes the current one.
     pub(crate) fn enter_bytes<O>(&mut self, hash: KeyHash, key: &[u8], parts: &mut KeyedParts<O>) {
-        if self.set && self.bytes == key {
+        if self.set && self.has_bytes(key) {
             return;
         }
         self.bytes.clear();
