@@ -162,6 +162,23 @@ impl<T> BatchBuffer<T> {
         timestamp: Option<Timestamp>,
         out: &mut dyn Output<T>,
     ) -> Result<(), TaskError> {
+        let len = self.pending.len();
+        if len > 0 && len + 1 < element::BATCH_RECORDS && self.pending.admits(timestamp) {
+            self.pending.push(value, timestamp);
+            return Ok(());
+        }
+        self.push_at_edge(value, timestamp, out)
+    }
+
+    /// Adds a batch's first or last record.
+    #[cold]
+    #[inline(never)]
+    fn push_at_edge(
+        &mut self,
+        value: T,
+        timestamp: Option<Timestamp>,
+        out: &mut dyn Output<T>,
+    ) -> Result<(), TaskError> {
         if !self.pending.admits(timestamp) {
             self.flush(out)?;
         }
@@ -182,5 +199,39 @@ impl<T> BatchBuffer<T> {
             return Ok(());
         }
         out.batch(std::mem::take(&mut self.pending))
+    }
+}
+
+/// The first error of an output below, kept until it can be answered: what a user's function calls to
+/// emit returns nothing.
+#[derive(Debug, Default)]
+pub(crate) struct FirstError(Option<Box<TaskError>>);
+
+impl FirstError {
+    /// Does `emit`, unless an error is kept.
+    #[inline]
+    pub(crate) fn of(&mut self, emit: impl FnOnce() -> Result<(), TaskError>) {
+        if self.0.is_none()
+            && let Err(error) = emit()
+        {
+            self.keep(error);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn keep(&mut self, error: TaskError) {
+        self.0 = Some(Box::new(error));
+    }
+
+    /// The error, if one is kept.
+    #[inline]
+    pub(crate) fn check(&mut self) -> Result<(), TaskError> {
+        if self.0.is_none() { Ok(()) } else { self.answer() }
+    }
+
+    #[cold]
+    fn answer(&mut self) -> Result<(), TaskError> {
+        self.0.take().map_or(Ok(()), |error| Err(*error))
     }
 }

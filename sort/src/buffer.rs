@@ -17,15 +17,15 @@
 //! Filled by the sorter; drained, part by part, into a run or into the stream.
 
 mod clearing;
+mod ordering;
 
+use crate::SorterOptions;
 use crate::account::Account;
 use crate::page::Page;
-use crate::radix::{Entry, sort_by_prefix_and_arrival};
-use crate::record::{self, Layout};
+use crate::radix::Entry;
+use crate::record;
 use crate::rules::Rules;
-use crate::sorting::{Keyed, LARGE, sort_groups_beyond};
 use crate::stage::Staged;
-use crate::{CancelFlag, SortError, SorterOptions};
 
 const ENTRY_BYTES: u64 = size_of::<Entry>() as u64;
 
@@ -37,9 +37,6 @@ const EVEN: usize = 32;
 
 /// Pages of one part of many that take as many bytes as a second copy of its entries may.
 const ASIDE_PAGES: usize = 32;
-
-/// Bytes from a record's first to its last that are mostly enough to know which cache lines it is in.
-const SHORT_RECORD: usize = 27;
 
 /// How a buffer is cut, chosen from the memory.
 #[derive(Clone, Copy, Debug, Default)]
@@ -142,14 +139,28 @@ impl Buffer {
         }
     }
 
-    /// Appends an encoded record, for which there is room.
-    #[inline]
-    pub(crate) fn push_encoded(&mut self, prefix: u64, record: &[u8]) {
-        let part = self.part(prefix);
-        if let Some(part) = self.parts.get_mut(part) {
-            part.open.append(record.len()).copy_from_slice(record);
+    /// Appends encoded records, as they lie in `bytes` behind each other from `start` on, as long as there
+    /// is room; gives how many.
+    pub(crate) fn push_staged(
+        &mut self,
+        bytes: &[u8],
+        mut start: usize,
+        records: &[Staged],
+    ) -> usize {
+        let (shift, most) = (self.shift, self.entries_room);
+        let parts = self.parts.as_mut_slice();
+        for (pushed, staged) in records.iter().enumerate() {
+            let Some(part) = parts.get_mut((staged.prefix >> 1 >> shift) as usize) else {
+                return pushed;
+            };
+            let from = bytes.get(start..).unwrap_or_default();
+            if part.records >= most || !part.open.append_from(from, staged.end - start) {
+                return pushed;
+            }
             part.records += 1;
+            start = staged.end;
         }
+        records.len()
     }
 
     /// Reads a byte of the place of each record that is about to be appended. Their sum is of no
@@ -294,106 +305,18 @@ impl Buffer {
         for part in 0..dealt.parts.len() {
             dealt.next_page(part, Page::new(page_bytes));
         }
-        self.for_each_of(0, rules, |prefix, _, record| dealt.push_encoded(prefix, record));
+        self.for_each_of(0, rules, |prefix, _, record| {
+            dealt.push_staged(record, 0, &[Staged { prefix, end: record.len() }]);
+        });
         let last = std::mem::replace(self, dealt);
         let pages = last.pages.iter().chain(&last.spare);
         account.give(pages.map(|page| page.len() as u64).sum());
-    }
-
-    /// Calls `each` for the records of a sealed part, in order of arrival: prefix, place, bytes.
-    fn for_each_of(&self, part: usize, rules: &Rules, mut each: impl FnMut(u64, u64, &[u8])) {
-        let numbers = self.parts.get(part).map_or(&[][..], |part| &part.pages);
-        for number in numbers {
-            let mut rest = self.pages.get(*number).map_or(&[][..], Page::records);
-            let length = rest.len();
-            while let Some(layout) = record::parse(rest) {
-                let (record, tail) = rest.split_at(layout.end);
-                let key = record.get(layout.key_at..layout.payload_at).unwrap_or_default();
-                let offset = length - rest.len();
-                each(rules.prefix(key), (*number as u64) << 32 | offset as u64, record);
-                rest = tail;
-            }
-        }
-    }
-
-    /// Makes the entries of a sealed part and sorts them by prefix, large groups of one prefix in
-    /// full; the small ones are left to [`crate::window`]. Gives the number of whole keys that were
-    /// looked at. `aside` is room for a second copy of entries.
-    ///
-    /// # Errors
-    ///
-    /// [`SortError::Cancelled`].
-    pub(crate) fn sort_part(
-        &self,
-        part: usize,
-        entries: &mut Vec<Entry>,
-        aside: &mut Vec<Entry>,
-        rules: &Rules,
-        cancel: Option<&CancelFlag>,
-    ) -> Result<u64, SortError> {
-        let length = self.len(part);
-        let is_aside = length <= self.aside_room;
-        let made = if is_aside { &mut *aside } else { &mut *entries };
-        made.clear();
-        // Never more than there is room for in the account: the parts before were no longer.
-        made.reserve_exact(length);
-        self.for_each_of(part, rules, |prefix, at, _| made.push(Entry { prefix, at }));
-        if is_aside {
-            sort_by_prefix_and_arrival(aside, entries, 63 - self.shift);
-        }
-        sort_groups_beyond(LARGE, entries, self, rules, cancel)
     }
 
     /// Bytes in use in the account for a second copy of entries; each stream that sorts parts of this
     /// buffer needs as many.
     pub(crate) fn aside_bytes(&self) -> u64 {
         self.aside_room as u64 * ENTRY_BYTES
-    }
-
-    /// The bytes from a record's first on; the page's rest, records of later arrival included.
-    #[inline]
-    pub(crate) fn bytes_at(&self, at: u64) -> &[u8] {
-        let page = (at >> 32) as usize;
-        let offset = (at & 0xffff_ffff) as usize;
-        self.pages.get(page).and_then(|page| page.records().get(offset..)).unwrap_or_default()
-    }
-
-    #[inline]
-    pub(crate) fn layout_at(&self, at: u64) -> Layout {
-        record::parse(self.bytes_at(at)).unwrap_or_default()
-    }
-
-    /// Reads two bytes of each record, a short record's length apart. Their sum is of no meaning: the
-    /// loads do not wait for each other, so the records' cache lines arrive together.
-    #[inline]
-    pub(crate) fn touch(&self, entries: &[Entry]) -> u8 {
-        let byte = |bytes: &[u8], at: usize| bytes.get(at).copied().unwrap_or(0);
-        entries.iter().fold(0_u8, |sum, entry| {
-            let bytes = self.bytes_at(entry.at);
-            sum ^ byte(bytes, 0) ^ byte(bytes, SHORT_RECORD)
-        })
-    }
-}
-
-impl Keyed for Buffer {
-    #[inline]
-    fn key(&self, at: u64) -> &[u8] {
-        let bytes = self.bytes_at(at);
-        record::parse(bytes)
-            .and_then(|layout| bytes.get(layout.key_at..layout.payload_at))
-            .unwrap_or_default()
-    }
-
-    #[inline]
-    fn timestamp(&self, at: u64) -> i64 {
-        self.layout_at(at).timestamp
-    }
-
-    #[inline]
-    fn key_and_timestamp(&self, at: u64) -> (&[u8], i64) {
-        let bytes = self.bytes_at(at);
-        let layout = record::parse(bytes).unwrap_or_default();
-        (bytes.get(layout.key_at..layout.payload_at).unwrap_or_default(), layout.timestamp)
     }
 }
 

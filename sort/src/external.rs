@@ -369,19 +369,19 @@ impl ExternalSorter {
         if stage.holds_back() {
             std::hint::black_box(self.buffer.peek(&stage.records));
         }
+        let (bytes, mut rest) = (stage.bytes.as_slice(), stage.records.as_slice());
         let mut start = 0;
-        for staged in &stage.records {
-            // Bytes are missing only where a writer took them away and then panicked.
-            let Some(record) = stage.bytes.get(start..staged.end) else {
-                return Err(SortError::Failed);
-            };
-            if !self.buffer.has_room(staged.prefix, record.len()) {
-                self.make_room(staged.prefix, record.len())?;
-            }
-            self.buffer.push_encoded(staged.prefix, record);
-            start = staged.end;
+        // Bytes are missing only where a writer took them away and then panicked.
+        if rest.last().is_some_and(|last| last.end > bytes.len()) {
+            return Err(SortError::Failed);
         }
-        Ok(())
+        loop {
+            let (pushed, left) = rest.split_at(self.buffer.push_staged(bytes, start, rest));
+            start = pushed.last().map_or(start, |last| last.end);
+            let Some(next) = left.first() else { return Ok(()) };
+            self.make_room(next.prefix, next.end - start)?;
+            rest = left;
+        }
     }
 }
 

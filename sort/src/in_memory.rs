@@ -12,7 +12,7 @@ use crate::buffer::Buffer;
 use crate::radix::Entry;
 use crate::rules::Rules;
 use crate::window::Window;
-use crate::{CancelFlag, SortError};
+use crate::{CancelFlag, SortError, SortedRecord, record};
 
 /// A sealed buffer, and its loan where several streams share both.
 #[derive(Debug)]
@@ -81,6 +81,19 @@ impl InMemory {
                 return Ok(false);
             }
         }
+    }
+
+    /// The record that [`InMemory::advance`] went to.
+    #[inline]
+    pub(crate) fn current(&self) -> Option<SortedRecord<'_>> {
+        record::split(self.bytes())
+    }
+
+    /// Goes to the next record, if it has been read ahead.
+    #[inline]
+    pub(crate) fn next_in_window(&mut self) -> Option<SortedRecord<'_>> {
+        self.at = self.window.step()?;
+        self.current()
     }
 
     /// The bytes from the current record's first on.

@@ -6,6 +6,9 @@
 /// The least that a system maps.
 const SYSTEM_PAGE: usize = 4 << 10;
 
+/// Bytes that are copied without a call.
+const BLOCK: usize = 32;
+
 /// A page of records.
 #[derive(Debug, Default)]
 pub(crate) struct Page {
@@ -40,6 +43,12 @@ impl Page {
         self.bytes.get(..self.filled).unwrap_or_default()
     }
 
+    /// The bytes from a record's first on; behind the last record they are of no meaning.
+    #[inline]
+    pub(crate) fn from(&self, offset: usize) -> &[u8] {
+        self.bytes.get(offset..).unwrap_or_default()
+    }
+
     /// The next `bytes`, to be written; empty if there is no room.
     #[inline]
     pub(crate) fn append(&mut self, bytes: usize) -> &mut [u8] {
@@ -47,6 +56,25 @@ impl Page {
         let place = self.bytes.get_mut(start..start + bytes).unwrap_or_default();
         self.filled = start + place.len();
         place
+    }
+
+    /// Appends the first `length` bytes of `from`; false if there is no room. A short record is copied as
+    /// one block, bytes behind it along with it, where both sides have them.
+    #[inline]
+    pub(crate) fn append_from(&mut self, from: &[u8], length: usize) -> bool {
+        let Some(place) = self.bytes.get_mut(self.filled..) else { return false };
+        if place.len() < length {
+            return false;
+        }
+        match (place.first_chunk_mut(), from.first_chunk()) {
+            (Some(place), Some(from)) if length <= BLOCK => copy_block(place, from),
+            _ => match (place.get_mut(..length), from.get(..length)) {
+                (Some(place), Some(from)) => place.copy_from_slice(from),
+                _ => return false,
+            },
+        }
+        self.filled += length;
+        true
     }
 
     /// The byte that ends a record of `bytes`, were it appended.
@@ -57,5 +85,14 @@ impl Page {
 
     pub(crate) fn clear(&mut self) {
         self.filled = 0;
+    }
+}
+
+/// In halves, as numbers: as bytes, the compiler joins this copy with the call for other lengths.
+#[inline]
+fn copy_block(place: &mut [u8; BLOCK], from: &[u8; BLOCK]) {
+    let (halves, from) = (place.as_chunks_mut::<16>().0, from.as_chunks::<16>().0);
+    for (place, from) in halves.iter_mut().zip(from) {
+        *place = u128::from_ne_bytes(*from).to_ne_bytes();
     }
 }

@@ -54,38 +54,73 @@ pub(crate) fn sort_by_prefix(entries: &mut [Entry]) {
     }
 }
 
-/// Sorts by prefix, and by arrival where prefixes are equal; the result is in `entries`. In: entries in
-/// the order of arrival, in `aside`, whose prefixes have the same first `known` bits.
+/// Sorts by prefix, and by arrival where prefixes are equal, entries of which the first bits of the
+/// prefix are the same.
 ///
 /// Two stable passes, least significant digit first, order nearly all entries without a branch that
-/// could be guessed wrong; insertion does the rest.
-pub(crate) fn sort_by_prefix_and_arrival(
-    aside: &mut Vec<Entry>,
-    entries: &mut Vec<Entry>,
+/// could be guessed wrong; insertion does the rest. How often each digit is there is counted as the
+/// entries are made.
+#[derive(Debug)]
+pub(crate) struct TwoDigits<const VALUES: usize> {
+    /// Of the digit behind the known bits, and of the one behind that.
+    heads: [[u32; VALUES]; 2],
     known: u32,
-) {
-    let bits = (aside.len().max(2).ilog2() - 1).clamp(1, MOST_BITS_CACHED);
-    scatter(aside, entries, known + bits, bits);
-    scatter(entries, aside, known, bits);
-    std::mem::swap(aside, entries);
-    insert_all(entries);
 }
 
-/// Puts entries into the order of the `bits` behind the first `skipped`; stable.
-fn scatter(from: &[Entry], into: &mut Vec<Entry>, skipped: u32, bits: u32) {
-    into.resize(from.len(), Entry::default());
-    let digit = |entry: &Entry| (entry.prefix << skipped >> (64 - bits)) as usize;
-    let mut heads = [0_u32; 1 << MOST_BITS_CACHED];
-    for entry in from {
-        heads[digit(entry)] += 1;
+/// Digits of so many values for parts of up to [`FEW`] entries.
+pub(crate) const OF_FEW: usize = 1 << 6;
+
+/// And for longer ones.
+pub(crate) const OF_MANY: usize = 1 << MOST_BITS_CACHED;
+
+pub(crate) const FEW: usize = 1 << 11;
+
+impl<const VALUES: usize> TwoDigits<VALUES> {
+    /// For entries whose prefixes have the same first `known` bits.
+    pub(crate) fn new(known: u32) -> Self {
+        Self { heads: [[0; VALUES]; 2], known }
     }
+
+    /// Sees the prefix of an entry.
+    #[inline]
+    pub(crate) fn count(&mut self, prefix: u64) {
+        let [first, second] = &mut self.heads;
+        first[digit::<VALUES>(prefix << self.known, 1)] += 1;
+        second[digit::<VALUES>(prefix << self.known, 2)] += 1;
+    }
+
+    /// Sorts. In: the entries whose prefixes were seen, in the order of arrival, in `aside`; the result
+    /// is in `entries`.
+    pub(crate) fn sort(mut self, aside: &mut Vec<Entry>, entries: &mut Vec<Entry>) {
+        let (known, [first, second]) = (self.known, &mut self.heads);
+        scatter(aside, entries, second, |prefix| digit::<VALUES>(prefix << known, 2));
+        scatter(entries, aside, first, |prefix| digit::<VALUES>(prefix << known, 1));
+        std::mem::swap(aside, entries);
+        insert_all(entries);
+    }
+}
+
+/// The first digit of so many values, or the second.
+#[inline]
+fn digit<const VALUES: usize>(prefix: u64, which: u32) -> usize {
+    (prefix >> (64 - which * VALUES.ilog2())) as usize & (VALUES - 1)
+}
+
+/// Puts entries into the order of a digit, of which `heads` says how often each value is there; stable.
+fn scatter<const VALUES: usize>(
+    from: &[Entry],
+    into: &mut Vec<Entry>,
+    heads: &mut [u32; VALUES],
+    digit: impl Fn(u64) -> usize,
+) {
+    into.resize(from.len(), Entry::default());
     let mut sum = 0;
-    for head in heads.iter_mut().take(1 << bits) {
+    for head in heads.iter_mut() {
         sum += std::mem::replace(head, sum);
     }
     let into = into.as_mut_slice();
     for entry in from {
-        let head = &mut heads[digit(entry)];
+        let head = &mut heads[digit(entry.prefix)];
         into[*head as usize] = *entry;
         *head += 1;
     }
@@ -176,6 +211,14 @@ mod tests {
         z ^ z >> 31
     }
 
+    fn by_digits<const VALUES: usize>(entries: &[Entry], known: u32) -> Vec<Entry> {
+        let mut digits = TwoDigits::<VALUES>::new(known);
+        entries.iter().for_each(|entry| digits.count(entry.prefix));
+        let (mut aside, mut sorted) = (entries.to_vec(), Vec::new());
+        digits.sort(&mut aside, &mut sorted);
+        sorted
+    }
+
     #[track_caller]
     fn check(prefix: impl Fn(u64) -> u64) {
         for count in [0, 1, 2, 20, 21, SMALL as u64, SMALL as u64 + 1, 1_000, 70_000] {
@@ -193,11 +236,10 @@ mod tests {
                 let within =
                     |entry: &Entry| Entry { prefix: top | entry.prefix >> known, ..*entry };
                 let from: Vec<Entry> = entries.iter().map(within).collect();
-                let (mut aside, mut into) = (from.clone(), Vec::new());
-                sort_by_prefix_and_arrival(&mut aside, &mut into, known);
                 let mut expected = from.clone();
                 expected.sort_by_key(|entry| entry.prefix);
-                assert_eq!(into, expected);
+                assert_eq!(by_digits::<OF_FEW>(&from, known), expected);
+                assert_eq!(by_digits::<OF_MANY>(&from, known), expected);
             }
         }
     }

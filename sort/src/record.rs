@@ -8,7 +8,7 @@
 //! All numbers little-endian. A timestamp of `i64::MIN` ([`NO_TIMESTAMP`]) takes no bytes. A record
 //! is moved from page to block to page by one copy, never taken apart.
 
-use crate::SortError;
+use crate::{SortError, SortedRecord};
 
 /// The timestamp of a record that has none. Sorts before all others; costs no bytes.
 pub const NO_TIMESTAMP: i64 = i64::MIN;
@@ -56,6 +56,59 @@ pub(crate) fn parse(bytes: &[u8]) -> Option<Layout> {
     (end <= bytes.len()).then_some(Layout { timestamp, key_at: at, payload_at, end })
 }
 
+/// The record at the front of `bytes`; `None` if it is cut.
+#[inline]
+pub(crate) fn split(bytes: &[u8]) -> Option<SortedRecord<'_>> {
+    let (head, mut rest) = bytes.split_first_chunk()?;
+    let head = u32::from_le_bytes(*head);
+    let (mut key, mut payload) = ((head & u32::from(WIDE)) as usize, (head >> 16) as usize);
+    if key == usize::from(WIDE) {
+        (key, payload) = (u32_at(rest, 0)? as usize, u32_at(rest, 4)? as usize);
+        rest = rest.get(8..)?;
+    }
+    let mut timestamp = NO_TIMESTAMP;
+    if head & u32::from(HAS_TIMESTAMP) != 0 {
+        let (bytes, behind) = rest.split_first_chunk()?;
+        (timestamp, rest) = (i64::from_le_bytes(*bytes), behind);
+    }
+    let (key, rest) = rest.split_at_checked(key)?;
+    Some(SortedRecord { key, timestamp, payload: rest.get(..payload)? })
+}
+
+/// The key of a record whose key has eight bytes, as numbers have, and that has no timestamp.
+#[inline]
+pub(crate) fn number(bytes: &[u8]) -> Option<u64> {
+    let [low, high, _, _, key @ ..] = bytes.first_chunk::<12>()?;
+    (u16::from_le_bytes([*low, *high]) == 8).then_some(u64::from_ne_bytes(*key))
+}
+
+/// What a record of the narrow form begins with: equal in two records whose keys are of one length and
+/// that both have a timestamp, or both have none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Head(u16);
+
+impl Head {
+    /// That of the record at the front of `bytes`; `None` for the wide form.
+    #[inline]
+    pub(crate) fn of(bytes: &[u8]) -> Option<Self> {
+        u16_at(bytes, 0).filter(|head| head & WIDE != WIDE).map(Self)
+    }
+
+    /// The key of a record that begins so.
+    #[inline]
+    pub(crate) fn key(self, bytes: &[u8]) -> Option<&[u8]> {
+        let key_at = if self.0 & HAS_TIMESTAMP == 0 { 4 } else { 12 };
+        bytes.get(key_at..)?.get(..usize::from(self.0 & WIDE))
+    }
+
+    /// The timestamp of a record that begins so.
+    #[inline]
+    pub(crate) fn timestamp(self, bytes: &[u8]) -> i64 {
+        let stamped = bytes.get(4..).filter(|_| self.0 & HAS_TIMESTAMP != 0);
+        stamped.and_then(<[u8]>::first_chunk).map_or(NO_TIMESTAMP, |ts| i64::from_le_bytes(*ts))
+    }
+}
+
 /// Bytes of a record with this key and payload.
 ///
 /// # Errors
@@ -100,8 +153,17 @@ pub(crate) fn append_head(out: &mut Vec<u8>, timestamp: i64, key: usize, payload
 #[inline]
 pub(crate) fn append(out: &mut Vec<u8>, timestamp: i64, key: &[u8], payload: &[u8]) {
     append_head(out, timestamp, key.len(), payload.len());
-    out.extend_from_slice(key);
-    out.extend_from_slice(payload);
+    append_bytes(out, key);
+    append_bytes(out, payload);
+}
+
+/// Appends bytes; eight, as numbers have, without a call.
+#[inline]
+fn append_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    match <&[u8; 8]>::try_from(bytes) {
+        Ok(word) => out.extend_from_slice(word),
+        Err(_) => out.extend_from_slice(bytes),
+    }
 }
 
 /// Writes a record into a place of its length. Lengths must have passed [`encoded_len`].
@@ -168,6 +230,17 @@ mod tests {
         assert_eq!(&direct[layout.payload_at..layout.end], payload);
         assert_eq!(layout.end, direct.len());
         assert!(parse(&direct[..direct.len() - 1]).is_none(), "a cut record is noticed");
+        assert!(split(&direct[..direct.len() - 1]).is_none(), "a cut record is noticed");
+        assert_eq!(split(&direct), Some(SortedRecord { key: &key, timestamp, payload: &payload }));
+        let is_number =
+            timestamp == NO_TIMESTAMP && key.len() == 8 && payload.len() <= NARROW_PAYLOAD;
+        assert_eq!(number(&direct), is_number.then_some(u64::from_ne_bytes([7; 8])));
+        let head = Head::of(&direct);
+        assert_eq!(head.is_some(), is_narrow(key.len(), payload.len()));
+        if let Some(head) = head {
+            assert_eq!(head.key(&direct), Some(&key[..]));
+            assert_eq!(head.timestamp(&direct), timestamp);
+        }
 
         if !is_narrow(key.len(), payload.len()) {
             return;

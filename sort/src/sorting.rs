@@ -36,6 +36,17 @@ pub(crate) trait Keyed {
     fn key_and_timestamp(&self, at: u64) -> (&[u8], i64) {
         (self.key(at), self.timestamp(at))
     }
+    /// Whether some records, in the order of arrival, are of one key and in the order of time, as those
+    /// of one prefix nearly always are. False may also stand for: that is not known.
+    fn are_one_key_in_time(&self, entries: &[Entry], rules: &Rules) -> bool {
+        let Some((first, rest)) = entries.split_first() else { return true };
+        let (first_key, mut last) = self.key_and_timestamp(first.at);
+        rest.iter().all(|entry| {
+            let (key, timestamp) = self.key_and_timestamp(entry.at);
+            let before = std::mem::replace(&mut last, timestamp);
+            rules.compare_timestamps(before, last).is_le() && key == first_key
+        })
+    }
 }
 
 /// Sorts entries whose prefixes are set. Gives the number of whole keys that were looked at.
@@ -87,35 +98,13 @@ pub(crate) fn sort_groups_beyond(
 pub(crate) fn order_group(entries: &mut [Entry], source: &impl Keyed, rules: &Rules) -> u64 {
     sort_by_arrival(entries);
     let mut deep = entries.len() as u64;
-    let is_ordered = entries.first().is_some_and(|first| {
-        let (first_key, mut last) = source.key_and_timestamp(first.at);
-        entries.get(1..).unwrap_or_default().iter().all(|entry| {
-            let (key, timestamp) = source.key_and_timestamp(entry.at);
-            let before = std::mem::replace(&mut last, timestamp);
-            rules.compare_timestamps(before, last).is_le() && is_same(key, first_key)
-        })
-    });
-    if !is_ordered {
+    if !source.are_one_key_in_time(entries, rules) {
         entries.sort_unstable_by(|a, b| {
             deep += 1;
             compare(a, b, source, rules)
         });
     }
     deep
-}
-
-/// Whether two keys are equal. Those of eight to sixteen bytes, as a hash and a number are, by two
-/// words.
-#[inline]
-fn is_same(a: &[u8], b: &[u8]) -> bool {
-    match (a.first_chunk::<8>(), b.first_chunk::<8>(), a.last_chunk::<8>(), b.last_chunk::<8>()) {
-        (Some(first_a), Some(first_b), Some(last_a), Some(last_b))
-            if a.len() == b.len() && a.len() <= 16 =>
-        {
-            first_a == first_b && last_a == last_b
-        }
-        _ => a == b,
-    }
 }
 
 fn sort_by_arrival(entries: &mut [Entry]) {

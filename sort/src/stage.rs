@@ -20,6 +20,8 @@ pub(crate) struct Stage {
     /// The records, encoded, in order of arrival; behind the last one what an aborted call left.
     pub(crate) bytes: Vec<u8>,
     pub(crate) records: Vec<Staged>,
+    /// Where the last complete record ends.
+    end: usize,
     /// So many are moved at once, at most.
     most: usize,
 }
@@ -44,7 +46,7 @@ impl Stage {
     /// One that holds records back, or, in a memory where they would count, none.
     pub(crate) fn new(holds_back: bool) -> Self {
         let most = if holds_back { RECORDS } else { 1 };
-        Self { bytes: Vec::new(), records: Vec::new(), most }
+        Self { bytes: Vec::new(), records: Vec::new(), end: 0, most }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -62,14 +64,10 @@ impl Stage {
         self.records.len() >= self.most || self.bytes.len() >= BYTES
     }
 
-    fn end(&self) -> usize {
-        self.records.last().map_or(0, |last| last.end)
-    }
-
     /// Begins a record behind the last complete one: the key is to be appended, then the payload.
     #[inline]
     pub(crate) fn begin(&mut self, timestamp: i64) -> Begun {
-        let start = self.end();
+        let start = self.end;
         self.bytes.truncate(start);
         record::append_head(&mut self.bytes, timestamp, 0, 0);
         Begun { start, key_at: self.bytes.len(), timestamp }
@@ -81,6 +79,7 @@ impl Stage {
         let end = self.bytes.len();
         let (key, payload) = (payload_at - begun.key_at, end - payload_at);
         record::set_lengths(&mut self.bytes, begun.start, begun.timestamp, key, payload);
+        self.end = end;
         self.records.push(Staged { prefix, end });
     }
 
@@ -95,10 +94,10 @@ impl Stage {
     /// Adds a whole record.
     #[inline]
     pub(crate) fn push(&mut self, prefix: u64, timestamp: i64, key: &[u8], payload: &[u8]) {
-        let start = self.end();
-        self.bytes.truncate(start);
+        self.bytes.truncate(self.end);
         record::append(&mut self.bytes, timestamp, key, payload);
-        self.records.push(Staged { prefix, end: self.bytes.len() });
+        self.end = self.bytes.len();
+        self.records.push(Staged { prefix, end: self.end });
     }
 
     /// Forgets all; a long record does not leave its memory behind.
@@ -106,6 +105,7 @@ impl Stage {
     pub(crate) fn clear(&mut self) {
         self.bytes.clear();
         self.records.clear();
+        self.end = 0;
         if self.bytes.capacity() > 2 * BYTES {
             self.bytes = Vec::new();
         }

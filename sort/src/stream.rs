@@ -101,6 +101,35 @@ impl SortedStream {
         if self.advance()? { Ok(self.current()) } else { Ok(None) }
     }
 
+    /// Hands up to `most` records to `each`, and says how many; fewer only at the end. Costs less a
+    /// record than [`SortedStream::next`].
+    ///
+    /// # Errors
+    ///
+    /// As [`SortedStream::next`], and whatever `each` answers; the record behind that comes next.
+    #[inline]
+    pub fn hand_over<E: From<SortError>>(
+        &mut self,
+        most: usize,
+        mut each: impl FnMut(SortedRecord<'_>) -> Result<(), E>,
+    ) -> Result<usize, E> {
+        let mut handed = 0;
+        while handed < most && self.advance()? {
+            handed += 1;
+            self.current().map_or(Ok(()), &mut each)?;
+            let Source::Memory(memory) = &mut self.source else { continue };
+            while handed < most
+                && self.until_check > 0
+                && let Some(record) = memory.next_in_window()
+            {
+                self.until_check -= 1;
+                handed += 1;
+                each(record)?;
+            }
+        }
+        Ok(handed)
+    }
+
     /// Hands all records that are left to `each`: the push style.
     ///
     /// # Errors
@@ -108,11 +137,9 @@ impl SortedStream {
     /// As [`SortedStream::next`], and whatever `each` answers.
     pub fn for_each<E: From<SortError>>(
         mut self,
-        mut each: impl FnMut(SortedRecord<'_>) -> Result<(), E>,
+        each: impl FnMut(SortedRecord<'_>) -> Result<(), E>,
     ) -> Result<SortStats, E> {
-        while let Some(record) = self.next()? {
-            each(record)?;
-        }
+        self.hand_over(usize::MAX, each)?;
         Ok(self.stats())
     }
 
@@ -172,15 +199,7 @@ impl SortedStream {
     #[inline]
     pub(crate) fn current(&self) -> Option<SortedRecord<'_>> {
         match &self.source {
-            Source::Memory(memory) => {
-                let bytes = memory.bytes();
-                let layout = crate::record::parse(bytes)?;
-                Some(SortedRecord {
-                    key: bytes.get(layout.key_at..layout.payload_at)?,
-                    timestamp: layout.timestamp,
-                    payload: bytes.get(layout.payload_at..layout.end)?,
-                })
-            }
+            Source::Memory(memory) => memory.current(),
             Source::Runs(merge) => merge.current().map(|reader| SortedRecord {
                 key: reader.key(),
                 timestamp: reader.timestamp(),

@@ -10,7 +10,7 @@ use std::thread;
 
 use common::{Place, Row, drain, expected, mix, rows, sort, sort_with};
 use element::{ByteSize, FaultyStore, Operation};
-use slackwater_sort::{ExternalSorter, NO_TIMESTAMP, Order};
+use slackwater_sort::{ExternalSorter, NO_TIMESTAMP, Order, SortError};
 
 /// The least memory with which records are dealt.
 const DEALS: u64 = 4 << 20;
@@ -43,6 +43,66 @@ fn hashed_keys_come_in_order_whether_they_fit_or_not() {
         let input = rows(120_000, |n| hashed(n, keys), |n| (mix(!n) % 3) as i64);
         assert!(check(DEALS, &input) >= 1, "it spills");
         assert_eq!(check(1 << 25, &input), 0, "it fits");
+    }
+}
+
+/// Records of several keys with one prefix between those of one, dealt: keys as numbers have them and
+/// others, with timestamps, without, and both.
+#[test]
+fn keys_of_one_prefix_are_told_apart_whatever_their_shape() {
+    fn coarse(key: &[u8]) -> u64 {
+        key.iter().fold(0, |sum, byte| mix(sum ^ u64::from(*byte))) >> 50 << 50
+    }
+    let stamps: [fn(u64) -> i64; 3] = [
+        |_| NO_TIMESTAMP,
+        |n| (mix(n) % 9) as i64,
+        |n| if n.is_multiple_of(3) { NO_TIMESTAMP } else { n as i64 },
+    ];
+    for length in [3, 8, 20] {
+        for (kind, timestamp) in stamps.into_iter().enumerate() {
+            let key = |n: u64| [(mix(n) % 8_000).to_be_bytes(); 4].concat()[5..5 + length].to_vec();
+            let input = rows(30_000, key, timestamp);
+            let mut expected = input.clone();
+            expected.sort_by(|a, b| (coarse(&a.0), &a.0, a.1).cmp(&(coarse(&b.0), &b.0, b.1)));
+            for sort in [sort, sort_with] {
+                let options = Place::new(DEALS).options().with_prefix(coarse);
+                let sorted = sort(options, &input).unwrap().0;
+                assert!(sorted == expected, "{length} bytes, {kind}");
+            }
+        }
+    }
+}
+
+/// An answer of the reader's ends a piece; the record behind comes next, from memory and from runs.
+#[test]
+fn a_reader_that_stops_goes_on_behind_the_record_it_stopped_at() {
+    let input = rows(120_000, |n| hashed(n, 1_000), |_| 0);
+    for memory in [1 << 25, DEALS, 10_000] {
+        let place = Place::new(memory);
+        let mut sorter = ExternalSorter::new(place.options());
+        for (key, timestamp, payload) in &input {
+            sorter.push(key, *timestamp, payload).unwrap();
+        }
+        let mut stream = sorter.finish().unwrap();
+        let mut sorted = Vec::new();
+        for stop in (1_u64..).map(|n| mix(n) % 300) {
+            let mut left = stop;
+            let handed = stream.hand_over(usize::MAX, |record| {
+                sorted.push((record.key.to_vec(), record.timestamp, record.payload.to_vec()));
+                left = left.checked_sub(1).ok_or(SortError::Cancelled)?;
+                Ok(())
+            });
+            match handed {
+                Err(SortError::Cancelled) => {}
+                handed => {
+                    assert_eq!(handed.unwrap() as u64, stop - left);
+                    break;
+                }
+            }
+        }
+        assert!(sorted == expected(&input));
+        drop(stream);
+        place.assert_clean();
     }
 }
 

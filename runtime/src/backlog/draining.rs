@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use element::{Key, KeyGroups, KeyHash, Record, Timestamp, hash_key_bytes};
-use sort::{CombinedStream, SortedStream};
+use sort::{CombinedStream, SortError, SortedStream};
 use state::{StateCounters, TimerKind};
 
 use super::folding::FoldCombiner;
@@ -78,66 +78,97 @@ impl<C: Fold<I>, I> Draining<C, I> {
         I: Record,
         O: Send,
     {
-        let Self { drained, own, context, .. } = self;
-        let own = *own;
-        let failed = TaskError::sort(&context.name);
+        match &mut self.drained {
+            Drained::Sort(_) => self.records(records, position, function, parts, current, out),
+            Drained::Combine(_) => self.partials(records, position, function, parts, current, out),
+        }
+    }
+
+    /// Hands up to `most` records over. True when there are no more.
+    fn records<F, K, O>(
+        &mut self,
+        most: usize,
+        position: &mut Position,
+        function: &mut F,
+        parts: &mut KeyedParts<O>,
+        current: &mut CurrentKey<K>,
+        out: &mut dyn Output<O>,
+    ) -> anyhow::Result<bool>
+    where
+        F: KeyedFunction<K, I, O, Fold = C>,
+        K: Key,
+        I: Record,
+        O: Send,
+    {
         let key_end = KeyEnd { upto: self.upto, batch: self.batch };
-        for _ in 0..records {
+        let Self { drained: Drained::Sort(stream), own, context, in_key, keys, .. } = self else {
+            return Ok(true);
+        };
+        let handed = stream.hand_over(most, |record| {
             position.next();
-            match drained {
-                Drained::Sort(stream) => {
-                    let Some(record) = stream.next().map_err(&failed)? else {
-                        return key_end.last(self.in_key, function, parts, current, out);
-                    };
-                    let hash = || hash_key_bytes(record.key);
-                    if is_foreign(own, hash) {
-                        continue;
-                    }
-                    let key = (hash, record.key);
-                    if enter(key, &mut self.in_key, &key_end, function, parts, current, out)? {
-                        self.keys += 1;
-                    }
-                    let (stamped, mut payload) =
-                        record.payload.split_at_checked(1).unwrap_or_default();
-                    let timestamp =
-                        (stamped == [1]).then(|| Timestamp::from_millis(record.timestamp));
-                    let value = I::decode(&mut payload).map_err(|source| TaskError::Codec {
-                        operator: context.name.clone(),
-                        source,
-                    })?;
-                    let mut keyed = KeyedContext::new(parts, current, out, timestamp);
-                    function.element(value, &mut keyed)?;
-                    keyed.check()?;
-                }
-                Drained::Combine(stream) => {
-                    let Some(record) = stream.next().map_err(&failed)? else {
-                        return key_end.last(self.in_key, function, parts, current, out);
-                    };
-                    let (hash, key) =
-                        record.key.split_first_chunk().unwrap_or((&[0; 8], record.key));
-                    let hash = || KeyHash(u64::from_be_bytes(*hash));
-                    if is_foreign(own, hash) {
-                        continue;
-                    }
-                    let (key, part) = key.split_at(key.len().saturating_sub(C::PART));
-                    if enter(
-                        (hash, key),
-                        &mut self.in_key,
-                        &key_end,
-                        function,
-                        parts,
-                        current,
-                        out,
-                    )? {
-                        self.keys += 1;
-                    }
-                    let timestamp = Some(Timestamp::from_millis(record.timestamp))
-                        .filter(|timestamp| *timestamp != Timestamp::MIN);
-                    let mut keyed = KeyedContext::new(parts, current, out, timestamp);
-                    function.partial(record.accumulator, part, &mut keyed)?;
-                    keyed.check()?;
-                }
+            let hash = || hash_key_bytes(record.key);
+            if is_foreign(*own, hash) {
+                return Ok(());
             }
+            let key = (hash, record.key);
+            *keys += u64::from(enter(key, in_key, &key_end, function, parts, current, out)?);
+            let (stamped, mut payload) = record.payload.split_at_checked(1).unwrap_or_default();
+            let timestamp = (stamped == [1]).then(|| Timestamp::from_millis(record.timestamp));
+            let value = I::decode(&mut payload).map_err(|source| {
+                Stopped::Other(TaskError::Codec { operator: context.name.clone(), source }.into())
+            })?;
+            let mut keyed = KeyedContext::new(parts, current, out, timestamp);
+            function.element(value, &mut keyed)?;
+            keyed.check().map_err(anyhow::Error::from)?;
+            Ok(())
+        });
+        match handed {
+            Ok(handed) if handed == most => Ok(false),
+            Ok(_) => key_end.last(self.in_key, function, parts, current, out),
+            Err(Stopped::Sort(error)) => Err(TaskError::sort(&context.name)(error).into()),
+            Err(Stopped::Other(error)) => Err(error),
+        }
+    }
+
+    /// Hands up to `most` partial aggregates over. True when there are no more.
+    fn partials<F, K, O>(
+        &mut self,
+        most: usize,
+        position: &mut Position,
+        function: &mut F,
+        parts: &mut KeyedParts<O>,
+        current: &mut CurrentKey<K>,
+        out: &mut dyn Output<O>,
+    ) -> anyhow::Result<bool>
+    where
+        F: KeyedFunction<K, I, O, Fold = C>,
+        K: Key,
+        I: Record,
+        O: Send,
+    {
+        let key_end = KeyEnd { upto: self.upto, batch: self.batch };
+        let Self { drained: Drained::Combine(stream), own, context, in_key, keys, .. } = self else {
+            return Ok(true);
+        };
+        let failed = TaskError::sort(&context.name);
+        for _ in 0..most {
+            position.next();
+            let Some(record) = stream.next().map_err(&failed)? else {
+                return key_end.last(*in_key, function, parts, current, out);
+            };
+            let (hash, key) = record.key.split_first_chunk().unwrap_or((&[0; 8], record.key));
+            let hash = || KeyHash(u64::from_be_bytes(*hash));
+            if is_foreign(*own, hash) {
+                continue;
+            }
+            let (key, part) = key.split_at(key.len().saturating_sub(C::PART));
+            let key = (hash, key);
+            *keys += u64::from(enter(key, in_key, &key_end, function, parts, current, out)?);
+            let timestamp = Some(Timestamp::from_millis(record.timestamp))
+                .filter(|timestamp| *timestamp != Timestamp::MIN);
+            let mut keyed = KeyedContext::new(parts, current, out, timestamp);
+            function.partial(record.accumulator, part, &mut keyed)?;
+            keyed.check()?;
         }
         Ok(false)
     }
@@ -159,6 +190,25 @@ impl<C: Fold<I>, I> Draining<C, I> {
             draining: elapsed(&self.context, self.begun),
             ..self.report.clone()
         }
+    }
+}
+
+/// Why the records' way into the function ended before its time.
+enum Stopped {
+    Sort(SortError),
+    /// What the function says, and what is behind it.
+    Other(anyhow::Error),
+}
+
+impl From<SortError> for Stopped {
+    fn from(error: SortError) -> Self {
+        Self::Sort(error)
+    }
+}
+
+impl From<anyhow::Error> for Stopped {
+    fn from(error: anyhow::Error) -> Self {
+        Self::Other(error)
     }
 }
 

@@ -30,7 +30,7 @@ use state::{BroadcastRead, BroadcastWrite, OperatorStateBackend, OperatorStateSn
 use super::side_output::{SideOutputs, SideTag};
 use crate::context::{OperatorContext, OperatorSnapshot};
 use crate::error::TaskError;
-use crate::output::{BatchBuffer, Output, Pump, Signal};
+use crate::output::{BatchBuffer, FirstError, Output, Pump, Signal};
 use crate::task::{Side, TwoInput};
 use crate::user::{Position, UserCode};
 
@@ -76,12 +76,12 @@ struct Emitter<O> {
     timestamp: Option<Timestamp>,
     watermark: Timestamp,
     processing_time: Timestamp,
-    failed: Option<TaskError>,
+    failed: FirstError,
 }
 
 impl<O: Send> Emitter<O> {
     fn check(&mut self) -> Result<(), TaskError> {
-        self.failed.take().map_or(Ok(()), Err)
+        self.failed.check()
     }
 
     fn flush(&mut self) -> Result<(), TaskError> {
@@ -128,19 +128,14 @@ macro_rules! context {
 
             /// Emits a result with the timestamp of the record at hand.
             pub fn collect(&mut self, value: O) {
-                let emitter = &mut *self.emitter;
-                if emitter.failed.is_none() {
-                    let pushed = emitter.buffer.push(value, emitter.timestamp, &mut *emitter.next);
-                    emitter.failed = pushed.err();
-                }
+                let Emitter { buffer, next, timestamp, failed, .. } = &mut *self.emitter;
+                failed.of(|| buffer.push(value, *timestamp, &mut **next));
             }
 
             /// Emits a result to a side output.
             pub fn side_output<T: Send + 'static>(&mut self, tag: &SideTag<T>, value: T) {
-                let emitter = &mut *self.emitter;
-                if emitter.failed.is_none() {
-                    emitter.failed = emitter.side.emit(tag, value, emitter.timestamp).err();
-                }
+                let Emitter { side, timestamp, failed, .. } = &mut *self.emitter;
+                failed.of(|| side.emit(tag, value, *timestamp));
             }
         }
 
@@ -245,7 +240,7 @@ impl<P, A: Record, B, O> BroadcastOperator<P, A, B, O> {
             timestamp: None,
             watermark: Timestamp::MIN,
             processing_time: context.task.clock.now(),
-            failed: None,
+            failed: FirstError::default(),
         };
         Ok(Self {
             calls: Calls { function, state: restored_state(context)?, emitter },

@@ -8,7 +8,7 @@ use element::{Batch, Timestamp};
 use super::Operator;
 use crate::context::OperatorContext;
 use crate::error::TaskError;
-use crate::output::{BatchBuffer, Output, Signal};
+use crate::output::{BatchBuffer, FirstError, Output, Signal};
 use crate::user::UserCode;
 
 /// Takes results, one by one. Handed to users' functions.
@@ -16,13 +16,13 @@ pub struct Collector<'a, T> {
     buffer: &'a mut BatchBuffer<T>,
     out: &'a mut dyn Output<T>,
     timestamp: Option<Timestamp>,
-    failed: Option<TaskError>,
+    failed: FirstError,
 }
 
 impl<'a, T> Collector<'a, T> {
     /// Collects into `buffer`, full batches into `out`.
     pub fn new(buffer: &'a mut BatchBuffer<T>, out: &'a mut dyn Output<T>) -> Self {
-        Self { buffer, out, timestamp: None, failed: None }
+        Self { buffer, out, timestamp: None, failed: FirstError::default() }
     }
 
     /// Results from here on carry `timestamp`.
@@ -39,9 +39,8 @@ impl<'a, T> Collector<'a, T> {
     /// Emits a result with a timestamp of its own.
     #[inline]
     pub fn collect_at(&mut self, value: T, timestamp: Option<Timestamp>) {
-        if self.failed.is_none() {
-            self.failed = self.buffer.push(value, timestamp, self.out).err();
-        }
+        let Self { buffer, out, failed, .. } = self;
+        failed.of(|| buffer.push(value, timestamp, *out));
     }
 
     /// The error of an output below, if one came up since the last call. Operators ask after each
@@ -51,7 +50,7 @@ impl<'a, T> Collector<'a, T> {
     ///
     /// What the output said.
     pub fn check(&mut self) -> Result<(), TaskError> {
-        self.failed.take().map_or(Ok(()), Err)
+        self.failed.check()
     }
 }
 

@@ -6,7 +6,7 @@ use state::{KeyedStateBackend, StateAccess, TimerKind};
 use super::keyed_parts::{CurrentKey, KeyedParts};
 use super::process_function::RuntimeContext;
 use crate::error::TaskError;
-use crate::output::Output;
+use crate::output::{FirstError, Output};
 
 /// What a keyed function may reach: its key, state, timers, outputs, and the time.
 pub struct KeyedContext<'a, K, O> {
@@ -14,17 +14,18 @@ pub struct KeyedContext<'a, K, O> {
     pub(crate) current: &'a mut CurrentKey<K>,
     pub(crate) out: &'a mut dyn Output<O>,
     pub(crate) timestamp: Option<Timestamp>,
-    pub(crate) failed: Option<TaskError>,
+    pub(crate) failed: FirstError,
 }
 
 impl<'a, K: Key, O> KeyedContext<'a, K, O> {
+    #[inline]
     pub(crate) fn new(
         parts: &'a mut KeyedParts<O>,
         current: &'a mut CurrentKey<K>,
         out: &'a mut dyn Output<O>,
         timestamp: Option<Timestamp>,
     ) -> Self {
-        Self { parts, current, out, timestamp, failed: None }
+        Self { parts, current, out, timestamp, failed: FirstError::default() }
     }
 
     /// The key of the record or timer at hand.
@@ -78,9 +79,8 @@ impl<'a, K: Key, O> KeyedContext<'a, K, O> {
     /// Emits a result with a timestamp of its own.
     #[inline]
     pub fn collect_at(&mut self, value: O, timestamp: Option<Timestamp>) {
-        if self.failed.is_none() {
-            self.failed = self.parts.buffer.push(value, timestamp, self.out).err();
-        }
+        let Self { parts, out, failed, .. } = self;
+        failed.of(|| parts.buffer.push(value, timestamp, *out));
     }
 
     /// Emits a result to a side output.
@@ -89,10 +89,8 @@ impl<'a, K: Key, O> KeyedContext<'a, K, O> {
         tag: &super::side_output::SideTag<T>,
         value: T,
     ) {
-        let timestamp = self.timestamp;
-        if self.failed.is_none() {
-            self.failed = self.parts.side.emit(tag, value, timestamp).err();
-        }
+        let Self { parts, timestamp, failed, .. } = self;
+        failed.of(|| parts.side.emit(tag, value, *timestamp));
     }
 
     /// Timers of the key at hand.
@@ -111,8 +109,9 @@ impl<'a, K: Key, O> KeyedContext<'a, K, O> {
     }
 
     /// The error of an output below, if one came up.
+    #[inline]
     pub(crate) fn check(&mut self) -> Result<(), TaskError> {
-        self.failed.take().map_or(Ok(()), Err)
+        self.failed.check()
     }
 }
 

@@ -15,7 +15,7 @@ use super::Operator;
 use super::side_output::{SideOutputs, SideTag};
 use crate::context::{OperatorContext, OperatorSnapshot};
 use crate::error::TaskError;
-use crate::output::{BatchBuffer, Output, Pump, Signal};
+use crate::output::{BatchBuffer, FirstError, Output, Pump, Signal};
 use crate::user::UserCode;
 
 /// A function over a stream without key. One instance a subtask and attempt, made by a factory closure;
@@ -101,7 +101,7 @@ struct Reach<O> {
     timestamp: Option<Timestamp>,
     watermark: Timestamp,
     processing_time: Timestamp,
-    failed: Option<TaskError>,
+    failed: FirstError,
 }
 
 /// What a function may reach while it works on one record: outputs, and the time.
@@ -136,16 +136,14 @@ impl<O> ProcessContext<'_, O> {
 
     /// Emits a result with a timestamp of its own.
     pub fn collect_at(&mut self, value: O, timestamp: Option<Timestamp>) {
-        if self.reach.failed.is_none() {
-            self.reach.failed = self.reach.buffer.push(value, timestamp, self.out).err();
-        }
+        let Self { reach: Reach { buffer, failed, .. }, out } = self;
+        failed.of(|| buffer.push(value, timestamp, *out));
     }
 
     /// Emits a result to a side output.
     pub fn side_output<T: Send + 'static>(&mut self, tag: &SideTag<T>, value: T) {
-        if self.reach.failed.is_none() {
-            self.reach.failed = self.reach.side.emit(tag, value, self.reach.timestamp).err();
-        }
+        let Reach { side, timestamp, failed, .. } = &mut *self.reach;
+        failed.of(|| side.emit(tag, value, *timestamp));
     }
 }
 
@@ -168,7 +166,7 @@ impl<P, O> ProcessOperator<P, O> {
             timestamp: None,
             watermark: Timestamp::MIN,
             processing_time: context.task.clock.now(),
-            failed: None,
+            failed: FirstError::default(),
         };
         let user = UserCode::new(context);
         Self { function, reach, user, is_open: false, context: Arc::clone(context) }
@@ -203,7 +201,7 @@ where
                 position.next();
                 reach.timestamp = timestamp;
                 function.process(value, &mut ProcessContext { reach, out })?;
-                reach.failed.take().map_or(Ok(()), Err)?;
+                reach.failed.check()?;
             }
             Ok(())
         })?;
@@ -222,7 +220,7 @@ where
                 reach.timestamp = None;
                 user.run_batch(|_| {
                     function.close(&mut ProcessContext { reach, out })?;
-                    Ok(reach.failed.take().map_or(Ok(()), Err)?)
+                    Ok(reach.failed.check()?)
                 })?;
                 reach.buffer.flush(out)?;
             }

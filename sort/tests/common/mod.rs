@@ -83,7 +83,23 @@ pub fn sort(options: SorterOptions, rows: &[Row]) -> Result<(Vec<Row>, SortStats
     drain(sorter.finish()?)
 }
 
-/// The same through the zero-copy way in.
+/// The same rows handed over in pieces.
+pub fn drain_in_pieces(mut stream: SortedStream) -> Result<(Vec<Row>, SortStats), SortError> {
+    let mut rows = Vec::new();
+    for piece in [1, 2, 63, 64, 65, 200].into_iter().cycle() {
+        let handed = stream.hand_over(piece, |record| {
+            rows.push((record.key.to_vec(), record.timestamp, record.payload.to_vec()));
+            Ok::<_, SortError>(())
+        })?;
+        assert!(handed <= piece);
+        if handed < piece {
+            break;
+        }
+    }
+    Ok((rows, stream.stats()))
+}
+
+/// The same through the zero-copy way in, and out in pieces.
 pub fn sort_with(options: SorterOptions, rows: &[Row]) -> Result<(Vec<Row>, SortStats), SortError> {
     let mut sorter = ExternalSorter::new(options);
     for (key, timestamp, payload) in rows {
@@ -93,7 +109,7 @@ pub fn sort_with(options: SorterOptions, rows: &[Row]) -> Result<(Vec<Row>, Sort
             |out| out.extend_from_slice(payload),
         )?;
     }
-    drain(sorter.finish()?)
+    drain_in_pieces(sorter.finish()?)
 }
 
 /// What the standard library's stable sort makes of it.
