@@ -82,3 +82,10 @@ impl From<StoreError> for SortError {
         if error.is_full() { Self::NoRoom(error) } else { Self::Store(error) }
     }
 }
+
+/// What is done for each record answers with a boxed error: nothing of its size is moved along.
+impl From<Box<SortError>> for SortError {
+    fn from(error: Box<SortError>) -> Self {
+        *error
+    }
+}

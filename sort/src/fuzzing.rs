@@ -42,7 +42,7 @@ pub fn read_garbage_records(bytes: &[u8]) -> u64 {
     let mut all = || -> Result<(), SortError> {
         let mut writer = spiller.create_run()?;
         for chunk in bytes.chunks(64) {
-            writer.append(chunk, &mut spiller)?;
+            writer.append(chunk, chunk.len(), &mut spiller)?;
         }
         let run = spiller.seal_run(writer)?;
         let run = Arc::new(run);

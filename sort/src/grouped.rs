@@ -75,7 +75,7 @@ impl Groups {
             }
             Err(error) => {
                 self.position = Position::Ended;
-                return Err(error);
+                return Err(*error);
             }
         }
         let has_key = self.has_key;

@@ -71,7 +71,7 @@ impl InMemory {
         &mut self,
         rules: &Rules,
         cancel: Option<&CancelFlag>,
-    ) -> Result<bool, SortError> {
+    ) -> Result<bool, Box<SortError>> {
         loop {
             if let Some(at) = self.window.step() {
                 self.at = at;
@@ -107,7 +107,12 @@ impl InMemory {
         self.deep + self.window.deep
     }
 
-    fn refill(&mut self, rules: &Rules, cancel: Option<&CancelFlag>) -> Result<bool, SortError> {
+    #[cold]
+    fn refill(
+        &mut self,
+        rules: &Rules,
+        cancel: Option<&CancelFlag>,
+    ) -> Result<bool, Box<SortError>> {
         let buffer = &self.held.buffer;
         while self.left.is_empty() {
             let Some(part) = self.parts.next() else { return Ok(false) };

@@ -6,7 +6,7 @@
 
 use crate::in_memory::InMemory;
 use crate::rules::Rules;
-use crate::{CancelFlag, SortError, record};
+use crate::{CancelFlag, SortError, page, record};
 
 /// The rest of a buffer, for one reader.
 #[derive(Debug)]
@@ -36,15 +36,13 @@ impl Kept {
     /// [`SortError::Cancelled`].
     pub(crate) fn fill(&mut self, block: &mut Vec<u8>) -> Result<u64, SortError> {
         block.clear();
-        block.reserve_exact(self.block_bytes);
+        block.reserve_exact(self.block_bytes + page::BLOCK);
         let mut records = 0;
         while block.len() < self.block_bytes.max(1)
             && self.memory.advance(&self.rules, self.cancel.as_ref())?
         {
             let bytes = self.memory.bytes();
-            let end = record::parse(bytes).unwrap_or_default().end;
-            let record = bytes.get(..end).unwrap_or_default();
-            block.extend_from_slice(record);
+            page::append_from(block, bytes, record::length(bytes));
             records += 1;
         }
         Ok(records)

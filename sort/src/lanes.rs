@@ -209,8 +209,7 @@ pub(crate) fn write_run(
             next = window.fill(buffer, &entries, next, entries.len(), &rules);
             while let Some(at) = window.step() {
                 let bytes = buffer.bytes_at(at);
-                let end = record::parse(bytes).unwrap_or_default().end;
-                writer.append(bytes.get(..end).unwrap_or_default(), spiller)?;
+                writer.append(bytes, record::length(bytes), spiller)?;
             }
         }
     }

@@ -128,7 +128,7 @@ impl Merge {
 
     /// Goes to the next record; `None` at the end.
     #[inline]
-    pub(crate) fn advance(&mut self) -> Result<Option<&RunReader>, SortError> {
+    pub(crate) fn advance(&mut self) -> Result<Option<&RunReader>, Box<SortError>> {
         if self.is_started {
             if !self.advance_reader(self.winner)? {
                 self.replay();
@@ -154,7 +154,7 @@ impl Merge {
     /// Goes on in one run. True if the record there is equal to its last one in all that is compared,
     /// so that it goes before every record before which its last one went.
     #[inline]
-    fn advance_reader(&mut self, index: usize) -> Result<bool, SortError> {
+    fn advance_reader(&mut self, index: usize) -> Result<bool, Box<SortError>> {
         let reader = &mut self.readers[index];
         let head = if reader.advance()? {
             let (rules, key) = (reader.rules(), reader.key());
@@ -174,7 +174,7 @@ impl Merge {
     }
 
     /// Plays the first tournament, from the leaves up.
-    fn start(&mut self) -> Result<(), SortError> {
+    fn start(&mut self) -> Result<(), Box<SortError>> {
         self.is_started = true;
         let count = self.readers.len();
         for index in 0..count {

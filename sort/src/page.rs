@@ -7,7 +7,7 @@
 const SYSTEM_PAGE: usize = 4 << 10;
 
 /// Bytes that are copied without a call.
-const BLOCK: usize = 32;
+pub(crate) const BLOCK: usize = 32;
 
 /// A page of records.
 #[derive(Debug, Default)]
@@ -85,6 +85,21 @@ impl Page {
 
     pub(crate) fn clear(&mut self) {
         self.filled = 0;
+    }
+}
+
+/// Appends the first `length` bytes of `from` to a vector that has room for [`BLOCK`] more.
+#[inline]
+pub(crate) fn append_from(to: &mut Vec<u8>, from: &[u8], length: usize) {
+    let end = to.len() + length;
+    match from.first_chunk::<BLOCK>() {
+        Some(block) if length <= BLOCK => {
+            let mut copy = [0; BLOCK];
+            copy_block(&mut copy, block);
+            to.extend_from_slice(&copy);
+            to.truncate(end);
+        }
+        _ => to.extend_from_slice(from.get(..length).unwrap_or_default()),
     }
 }
 

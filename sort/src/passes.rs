@@ -42,7 +42,8 @@ impl Fold for Pass {
         out: &mut RunWriter,
         spiller: &mut Spiller,
     ) -> Result<(), SortError> {
-        out.append(record.record(), spiller)
+        let bytes = record.record();
+        out.append(bytes, bytes.len(), spiller)
     }
 
     fn finish(&mut self, _: &mut RunWriter, _: &mut Spiller) -> Result<(), SortError> {

@@ -56,6 +56,19 @@ pub(crate) fn parse(bytes: &[u8]) -> Option<Layout> {
     (end <= bytes.len()).then_some(Layout { timestamp, key_at: at, payload_at, end })
 }
 
+/// The length of the record at the front of `bytes`; 0 if it is cut.
+#[inline]
+pub(crate) fn length(bytes: &[u8]) -> usize {
+    match u32_at(bytes, 0) {
+        Some(head) if head & u32::from(WIDE) != u32::from(WIDE) => {
+            let stamp = (head & u32::from(HAS_TIMESTAMP)) >> 12;
+            let length = (4 + stamp + (head & u32::from(WIDE)) + (head >> 16)) as usize;
+            if length <= bytes.len() { length } else { 0 }
+        }
+        _ => parse(bytes).map_or(0, |layout| layout.end),
+    }
+}
+
 /// The record at the front of `bytes`; `None` if it is cut.
 #[inline]
 pub(crate) fn split(bytes: &[u8]) -> Option<SortedRecord<'_>> {
@@ -231,6 +244,7 @@ mod tests {
         assert_eq!(layout.end, direct.len());
         assert!(parse(&direct[..direct.len() - 1]).is_none(), "a cut record is noticed");
         assert!(split(&direct[..direct.len() - 1]).is_none(), "a cut record is noticed");
+        assert_eq!((length(&direct), length(&direct[..direct.len() - 1])), (direct.len(), 0));
         assert_eq!(split(&direct), Some(SortedRecord { key: &key, timestamp, payload: &payload }));
         let is_number =
             timestamp == NO_TIMESTAMP && key.len() == 8 && payload.len() <= NARROW_PAYLOAD;

@@ -11,6 +11,7 @@
 use element::StoreWriter;
 
 use crate::block::{self, HEAD, Identity};
+use crate::page;
 use crate::record;
 use crate::rules::Rules;
 use crate::spiller::{OpenFile, RunFile, Spiller};
@@ -94,7 +95,7 @@ impl RunWriter {
             (block_bytes, taken) = (0, 0);
         }
         let block_bytes = block_bytes as usize;
-        let mut block = Vec::with_capacity(HEAD + block_bytes);
+        let mut block = Vec::with_capacity(HEAD + block_bytes + page::BLOCK);
         block.resize(HEAD, 0);
         let open = OpenFile::count(&spiller.files);
         Self {
@@ -110,16 +111,21 @@ impl RunWriter {
         }
     }
 
-    /// Appends one encoded record.
+    /// Appends one encoded record: the first `length` bytes of `from`.
     #[inline]
-    pub(crate) fn append(&mut self, record: &[u8], spiller: &mut Spiller) -> Result<(), SortError> {
-        if self.block.len() - HEAD + record.len() > self.block_bytes {
+    pub(crate) fn append(
+        &mut self,
+        from: &[u8],
+        length: usize,
+        spiller: &mut Spiller,
+    ) -> Result<(), SortError> {
+        if self.block.len() - HEAD + length > self.block_bytes {
             self.flush(spiller)?;
-            if record.len() > self.block_bytes {
-                return self.write_alone(record, spiller);
+            if length > self.block_bytes {
+                return self.write_alone(from.get(..length).unwrap_or_default(), spiller);
             }
         }
-        self.block.extend_from_slice(record);
+        page::append_from(&mut self.block, from, length);
         self.records += 1;
         Ok(())
     }

@@ -13,13 +13,13 @@ use std::sync::Arc;
 
 use element::{FileRole, StoreError, StoreReader};
 
-use crate::SortError;
 use crate::block::{self, HEAD, Head, Identity};
 use crate::kept::Kept;
 use crate::record::{self, Layout};
 use crate::rules::Rules;
 use crate::run::{BlockStart, Run};
 use crate::spiller::{OpenFile, Spiller};
+use crate::{SortError, SortedRecord};
 
 /// Reads a run, or a part of it. Starts before the first record.
 #[derive(Debug)]
@@ -139,7 +139,7 @@ impl RunReader {
 
     /// Goes to the next record; false at the end, when the file is gone unless others read it.
     #[inline]
-    pub(crate) fn advance(&mut self) -> Result<bool, SortError> {
+    pub(crate) fn advance(&mut self) -> Result<bool, Box<SortError>> {
         if self.left_in_block == 0 {
             if self.left == 0 {
                 self.close();
@@ -156,11 +156,16 @@ impl RunReader {
     }
 
     #[inline]
-    fn layout_at(&self, at: usize) -> Result<Layout, SortError> {
+    fn layout_at(&self, at: usize) -> Result<Layout, Box<SortError>> {
         match record::parse(self.raw.get(at..).unwrap_or_default()) {
             Some(layout) => Ok(layout),
-            None => Err(self.damaged("a record does not end within its block")),
+            None => Err(self.cut()),
         }
+    }
+
+    #[cold]
+    fn cut(&self) -> Box<SortError> {
+        Box::new(self.damaged("a record does not end within its block"))
     }
 
     /// Goes to just before the first record whose prefix is not below `from`.
@@ -179,6 +184,12 @@ impl RunReader {
             self.left -= 1;
         }
         Ok(())
+    }
+
+    /// The current record.
+    #[inline]
+    pub(crate) fn current(&self) -> Option<SortedRecord<'_>> {
+        record::split(self.raw.get(self.at..)?)
     }
 
     /// The current record's bytes, as in a page.

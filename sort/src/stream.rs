@@ -5,6 +5,7 @@
 
 use crate::in_memory::InMemory;
 use crate::merge::Merge;
+use crate::run_reader::RunReader;
 use crate::spiller::Spiller;
 use crate::{Groups, SortError, SortStats};
 
@@ -114,7 +115,7 @@ impl SortedStream {
         mut each: impl FnMut(SortedRecord<'_>) -> Result<(), E>,
     ) -> Result<usize, E> {
         let mut handed = 0;
-        while handed < most && self.advance()? {
+        while handed < most && self.advance().map_err(|error| *error)? {
             handed += 1;
             self.current().map_or(Ok(()), &mut each)?;
             let Source::Memory(memory) = &mut self.source else { continue };
@@ -170,7 +171,7 @@ impl SortedStream {
 
     /// Goes to the next record; false at the end.
     #[inline]
-    pub(crate) fn advance(&mut self) -> Result<bool, SortError> {
+    pub(crate) fn advance(&mut self) -> Result<bool, Box<SortError>> {
         if self.until_check == 0 {
             self.check_cancel()?;
         }
@@ -183,16 +184,17 @@ impl SortedStream {
         match step {
             Ok(true) => Ok(true),
             Ok(false) if self.then.is_some() => self.go_on(),
-            Ok(false) => {
-                self.end();
-                self.spiller.check_deletions()?;
-                Ok(false)
-            }
-            Err(error) => {
-                self.end();
-                Err(error)
-            }
+            ended => self.finish(ended),
         }
+    }
+
+    /// At the end, or behind an error, all is given back.
+    #[cold]
+    fn finish(&mut self, ended: Result<bool, Box<SortError>>) -> Result<bool, Box<SortError>> {
+        self.end();
+        ended?;
+        self.spiller.check_deletions()?;
+        Ok(false)
     }
 
     /// The record that [`SortedStream::advance`] went to.
@@ -200,18 +202,14 @@ impl SortedStream {
     pub(crate) fn current(&self) -> Option<SortedRecord<'_>> {
         match &self.source {
             Source::Memory(memory) => memory.current(),
-            Source::Runs(merge) => merge.current().map(|reader| SortedRecord {
-                key: reader.key(),
-                timestamp: reader.timestamp(),
-                payload: reader.payload(),
-            }),
+            Source::Runs(merge) => merge.current().and_then(RunReader::current),
             Source::Ended => None,
         }
     }
 
     /// From the source to what comes behind it.
     #[cold]
-    fn go_on(&mut self) -> Result<bool, SortError> {
+    fn go_on(&mut self) -> Result<bool, Box<SortError>> {
         self.spiller.stats.deep_comparisons += self.source.deep_comparisons();
         self.source = self.then.take().map_or(Source::Ended, Source::Runs);
         self.until_check = self.until_check.max(1);
