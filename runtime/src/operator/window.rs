@@ -20,6 +20,7 @@ mod body;
 mod bounds;
 mod evictor;
 mod folding;
+mod grid;
 mod operator;
 mod panes;
 mod session;
@@ -35,6 +36,7 @@ pub use body::{AggregateBody, ListBody, ProcessWindowFunction, WindowBody, Windo
 pub use bounds::Window;
 pub use evictor::{Contents, CountEvictor, DeltaEvictor, Evictor, TimeEvictor};
 pub use folding::{PartFold, Parts};
+pub use grid::PaneGrid;
 pub use operator::{WindowOperator, WindowSettings};
 pub use panes::SlidingPanes;
 pub use trigger::{Trigger, TriggerContext, TriggerResult};

@@ -12,6 +12,7 @@ use element::Timestamp;
 
 use super::assigner::{Aligned, WindowError};
 use super::bounds::Window;
+use super::grid::PaneGrid;
 use crate::operator::aggregate::Aggregator;
 use crate::operator::function::Fold;
 
@@ -22,7 +23,7 @@ pub(crate) type Part = [u8; 16];
 #[derive(Clone, Copy, Debug)]
 pub enum Parts {
     /// Its pane: windows overlap.
-    Panes(Aligned),
+    Panes(PaneGrid),
     /// Its only window.
     Windows(Aligned),
     /// The window of all time, timestamp or not.
@@ -33,7 +34,7 @@ impl Parts {
     fn of(self, timestamp: Option<Timestamp>) -> Result<Part, WindowError> {
         let at = || timestamp.map(|at| i128::from(at.0)).ok_or(WindowError::NoTimestamp);
         Ok(match self {
-            Self::Panes(aligned) => pane_name(aligned.pane(at()?)),
+            Self::Panes(grid) => part_of_pane(grid.pane(at()?)),
             Self::Windows(aligned) => {
                 let start = aligned.floor(at()?);
                 Window::clamped(start, start + i128::from(aligned.size)).namespace()
@@ -43,9 +44,14 @@ impl Parts {
     }
 }
 
-/// The name of the pane that starts at an instant: ordered as panes are.
-pub(crate) fn pane_name(start: i128) -> Part {
-    (start ^ i128::MIN).to_be_bytes()
+/// The part that a pane is: ordered as panes are.
+fn part_of_pane(pane: i128) -> Part {
+    (pane ^ i128::MIN).to_be_bytes()
+}
+
+/// The pane that a part is; `None` if it is none.
+pub(crate) fn pane_of_part(part: &[u8]) -> Option<i128> {
+    Some(i128::from_be_bytes(part.try_into().ok()?) ^ i128::MIN)
 }
 
 /// Combines by an aggregator, part by part.
@@ -120,10 +126,8 @@ mod tests {
             }
         }
 
-        let (tumbling, sliding) = (
-            Aligned { size: 10, slide: 10, offset: 3 },
-            Aligned { size: 25, slide: 10, offset: -3 },
-        );
+        let tumbling = Aligned { size: 10, slide: 10, offset: 3 };
+        let sliding = PaneGrid::of(Aligned { size: 25, slide: 10, offset: -3 });
         for parts in [Parts::Panes(sliding), Parts::Windows(tumbling), Parts::All] {
             let fold = PartFold::<Longest, i64>::shared(&Arc::new(Longest), parts);
             let mut before = Vec::new();

@@ -7,21 +7,25 @@
 //!             <-- suffixes -><back>    result of a window = suffix at its start, then back
 //! ```
 //!
-//! A record goes to one pane, its accumulator in keyed state under the pane's start. When a window
+//! A record goes to one pane, its accumulator in keyed state under the pane's name. When a window
 //! fires, the panes that it has more than the one before go into `back`; once a pane of `back` must
-//! leave again, the aggregates of all suffixes of the window are made at one go and `back` begins anew.
-//! So each pane is taken in twice and each window merged once, whatever the overlap. The two parts are
-//! the two stacks of a queue that knows its aggregate (Tangwongsan, Hirzel, Schneider: "General
-//! incremental sliding-window aggregation").
+//! leave again, the aggregates of all suffixes of the window are made at one go, each kept beside its
+//! first pane, and `back` begins anew. So each pane is taken in twice and each window merged once,
+//! whatever the overlap. The two parts are the two stacks of a queue that knows its aggregate
+//! (Tangwongsan, Hirzel, Schneider: "General incremental sliding-window aggregation").
 //!
 //! Only the next window of a key has a timer; a firing window registers the one after it while the
 //! key has records left. A record behind the watermark that later windows still take makes the next
 //! firing look at all of its panes again.
 //!
+//! A window that fires costs three accesses of panes: its last pane is read, its first one taken out,
+//! and one given its suffix. Memory does not keep the panes of an hour near, so each is a wait for it.
+//!
 //! Left out on purpose: allowed lateness, other triggers, evictors; such windows go by
 //! [`super::WindowOperator`].
 
 use std::marker::PhantomData;
+use std::ops::Range;
 use std::sync::Arc;
 
 use element::{Key, Timestamp};
@@ -30,11 +34,16 @@ use state::{KeyedStateBackend, StateAccess, Timer, TimerKind, ValueState};
 use super::LATE_RECORDS;
 use super::assigner::{Aligned, WindowAssigner, WindowError};
 use super::bounds::Window;
-use super::folding::{PartFold, Parts, pane_name as namespace};
+use super::folding::{PartFold, Parts, pane_of_part};
+use super::grid::{Name, PaneGrid};
 use crate::operator::aggregate::Aggregator;
 use crate::operator::function::KeyedFunction;
 use crate::operator::keyed_context::KeyedContext;
 use crate::operator::side_output::SideTag;
+
+/// What a pane has: the aggregate of its records, and its suffix, which goes on over the panes behind
+/// it up to where suffixes end.
+type Held<A> = (Option<A>, Option<A>);
 
 /// How far the windows of a key have come: up to where panes are taken in (`None`: all of the next
 /// window's are to be looked at), where suffixes end, the first and last pane that has records, and
@@ -45,37 +54,31 @@ type Progress<A> = (Option<i128>, i128, i128, i128, Option<A>);
 pub struct SlidingPanes<A: Aggregator<I>, I, F> {
     aggregator: Arc<A>,
     assigner: Arc<dyn WindowAssigner<I>>,
-    aligned: Aligned,
     emit: Arc<F>,
-    panes: ValueState<A::Accumulator>,
-    suffixes: ValueState<A::Accumulator>,
+    grid: PaneGrid,
+    /// The pane of the record before, of whatever key: most records follow in the same one.
+    recent: Pane,
+    panes: ValueState<Held<A::Accumulator>>,
     progress: ValueState<Progress<A::Accumulator>>,
     late: SideTag<I>,
     input: PhantomData<fn(I)>,
 }
 
-fn of_namespace(bytes: &[u8]) -> Option<i128> {
-    Some(i128::from_be_bytes(bytes.try_into().ok()?) ^ i128::MIN)
+/// A pane, and what of it does not depend on the key.
+#[derive(Clone, Debug)]
+struct Pane {
+    number: i128,
+    name: Name,
+    times: Range<i128>,
+    /// The last instant of the last window that has it: a watermark there makes its records late.
+    over: Timestamp,
 }
 
-impl Aligned {
-    /// The start of the pane that `at` lies in.
-    pub(crate) fn pane(self, at: i128) -> i128 {
-        let start = self.floor(at);
-        let cut = start + i128::from(self.size % self.slide);
-        if at < cut { start } else { cut }
-    }
-
-    /// The start of the pane behind the one that starts at `pane`.
-    fn next_pane(self, pane: i128) -> i128 {
-        let start = self.floor(pane);
-        let cut = start + i128::from(self.size % self.slide);
-        if pane < cut { cut } else { start + i128::from(self.slide) }
-    }
-
-    /// The start of the first window that ends behind `at`.
-    fn first_ending_behind(self, at: i128) -> i128 {
-        self.floor(at - i128::from(self.size)) + i128::from(self.slide)
+impl Pane {
+    fn of(grid: &PaneGrid, number: i128) -> Self {
+        let times = grid.start(number)..grid.start(number + 1);
+        let over = grid.bounds(grid.last_window(number)).max_timestamp();
+        Self { number, name: Name::of(number), times, over }
     }
 }
 
@@ -88,13 +91,14 @@ impl<A: Aggregator<I>, I: 'static, F> SlidingPanes<A, I, F> {
         aligned: Aligned,
         emit: Arc<F>,
     ) -> Self {
+        let grid = PaneGrid::of(aligned);
         Self {
             aggregator,
             assigner,
-            aligned,
             emit,
+            recent: Pane::of(&grid, 0),
+            grid,
             panes: ValueState::new("window panes"),
-            suffixes: ValueState::new("window suffixes"),
             progress: ValueState::new("window progress"),
             late: SideTag::new(LATE_RECORDS),
             input: PhantomData,
@@ -108,70 +112,99 @@ impl<A: Aggregator<I>, I: 'static, F> SlidingPanes<A, I, F> {
         }
     }
 
-    /// Asks for the next window's end. A window's own timer holds in batch mode too.
-    fn register<K, O>(&self, start: i128, context: &mut KeyedContext<'_, K, O>) {
-        let end = Window::clamped(start, start + i128::from(self.aligned.size)).max_timestamp();
-        let current = &*context.current;
-        let namespace = namespace(start);
-        let timers = &mut context.parts.timers;
-        timers.register(TimerKind::EventTime, end, current.hash, &current.bytes, &namespace);
+    /// Puts the records of a pane, if it has any, in front of a suffix.
+    fn prepend(&self, held: Option<&Held<A::Accumulator>>, suffix: &mut Option<A::Accumulator>) {
+        if let Some((Some(records), _)) = held {
+            let later = suffix.replace(records.clone());
+            if let (Some(accumulator), Some(later)) = (suffix, later) {
+                self.aggregator.merge(accumulator, later);
+            }
+        }
     }
 
-    /// Changes what a pane has, and sees to it that its windows fire.
+    /// Asks for a window's end. A window's own timer holds in batch mode too.
+    fn register<K, O>(&self, window: i128, context: &mut KeyedContext<'_, K, O>) {
+        let end = self.grid.bounds(window).max_timestamp();
+        let current = &*context.current;
+        let timers = &mut context.parts.timers;
+        let name = Name::of(window);
+        timers.register(TimerKind::EventTime, end, current.hash, &current.bytes, &name);
+    }
+
+    /// Changes the records of a pane, and sees to it that its windows fire.
+    #[inline]
     fn put<K: Key, O>(
         &self,
-        pane: i128,
+        pane: &Pane,
         context: &mut KeyedContext<'_, K, O>,
         change: impl FnOnce(&mut Option<A::Accumulator>),
     ) -> anyhow::Result<()> {
         let watermark = i128::from(context.watermark().0);
-        let is_new = self.panes.update_in(context, &namespace(pane), |held| {
-            let is_new = held.is_none();
-            change(held);
+        let is_new = self.panes.update_in(context, &pane.name, |held| {
+            let (records, _) = held.get_or_insert_with(Default::default);
+            let is_new = records.is_none();
+            change(records);
             is_new
         })?;
         if is_new {
-            let open = self.aligned.first_ending_behind(watermark + 1);
-            self.register(self.aligned.first_ending_behind(pane).max(open), context);
+            let open = self.grid.first_ending_behind(watermark + 1);
+            self.register(self.grid.first_window(pane.number).max(open), context);
         }
-        if self.aligned.next_pane(pane) <= watermark + 1 {
+        if pane.times.end <= watermark + 1 {
             // A window that ends with the pane may have fired, and then has taken it in.
+            let number = pane.number;
             self.progress.update(context, |held| match held {
                 Some(progress) => progress.0 = None,
-                None => *held = Some((None, pane, pane, pane, None)),
+                None => *held = Some((None, number, number, number, None)),
             })?;
         }
         Ok(())
     }
 
-    /// Takes in the panes of the window `[start, end)` that are not taken in yet.
+    /// Takes in the panes of a window that are not taken in yet.
     fn take_in(
         &self,
-        start: i128,
-        end: i128,
+        window: i128,
         context: &mut impl StateAccess,
     ) -> anyhow::Result<Progress<A::Accumulator>> {
-        let (mut pane, mut ends, mut oldest, mut newest, mut back) = match self
-            .progress
-            .get(context)?
-        {
+        let Range { start, end } = self.grid.panes(window);
+        let (upto, ends, mut oldest, mut newest, mut back) = match self.progress.get(context)? {
             Some((Some(upto), ends, oldest, newest, back)) => (upto, ends, oldest, newest, back),
-            Some((None, ..)) => (start, start, start, start, None),
+            Some((None, ends, ..)) => {
+                self.drop_suffixes(start..ends, context)?;
+                (start, start, start, start, None)
+            }
             // The first window of the key after a pause: what it has is in its last slide.
-            None => (end - i128::from(self.aligned.slide), start, start, start, None),
+            None => (self.grid.back(window).start, start, start, start, None),
         };
-        ends = ends.max(start);
-        while pane < end {
-            if let Some(accumulator) = self.panes.get_in(context, &namespace(pane))? {
+        for pane in upto..end {
+            let held = self.panes.get_in(context, &Name::of(pane))?;
+            if let Some(records) = held.and_then(|(records, _)| records) {
                 if back.is_none() {
                     oldest = pane;
                 }
                 newest = pane;
-                self.append(&mut back, accumulator);
+                self.append(&mut back, records);
             }
-            pane = self.aligned.next_pane(pane);
         }
-        Ok((Some(end), ends, oldest, newest, back))
+        Ok((Some(end), ends.max(start), oldest, newest, back))
+    }
+
+    /// Forgets suffixes that a late record is not in.
+    fn drop_suffixes(
+        &self,
+        panes: Range<i128>,
+        context: &mut impl StateAccess,
+    ) -> anyhow::Result<()> {
+        for pane in panes {
+            self.panes.update_in(context, &Name::of(pane), |held| {
+                *held = held.take().filter(|(records, _)| records.is_some());
+                if let Some((_, suffix)) = held {
+                    *suffix = None;
+                }
+            })?;
+        }
+        Ok(())
     }
 
     /// Makes the suffixes of the panes from `from` to `newest`, one for each window that starts there.
@@ -182,44 +215,49 @@ impl<A: Aggregator<I>, I: 'static, F> SlidingPanes<A, I, F> {
         context: &mut impl StateAccess,
     ) -> anyhow::Result<()> {
         let mut suffix: Option<A::Accumulator> = None;
-        let mut pane = newest;
-        while pane >= from {
-            if let Some(mut accumulator) = self.panes.get_in(context, &namespace(pane))? {
-                if let Some(later) = suffix.take() {
-                    self.aggregator.merge(&mut accumulator, later);
-                }
-                suffix = Some(accumulator);
+        for pane in (from..=newest).rev() {
+            let name = Name::of(pane);
+            if self.grid.begins_window(pane) {
+                self.panes.update_in(context, &name, |held| {
+                    self.prepend(held.as_ref(), &mut suffix);
+                    held.get_or_insert_with(Default::default).1.clone_from(&suffix);
+                })?;
+            } else {
+                self.prepend(self.panes.get_in(context, &name)?.as_ref(), &mut suffix);
             }
-            if self.aligned.floor(pane) == pane
-                && let Some(suffix) = &suffix
-            {
-                self.suffixes.set_in(context, &namespace(pane), suffix.clone())?;
-            }
-            pane = self.aligned.pane(pane - 1);
         }
         Ok(())
     }
 
-    /// Removes what no window behind the one at `start` has. Before the first suffixes are made
-    /// there is nothing in front of the oldest pane, and nothing to remove there.
+    /// Removes what no window behind this one has, and hands out its suffix. Before the first suffixes
+    /// are made there is nothing in front of the oldest pane, and nothing to remove there.
     fn drop_front(
         &self,
-        start: i128,
-        ends: i128,
-        oldest: i128,
+        window: i128,
+        (ends, oldest): (i128, i128),
         context: &mut impl StateAccess,
-    ) -> anyhow::Result<()> {
-        let mut pane = start;
-        if start < ends {
-            self.suffixes.clear_in(context, &namespace(start))?;
-        } else {
-            pane = pane.max(oldest);
+    ) -> anyhow::Result<Option<A::Accumulator>> {
+        let mut found = None;
+        for pane in self.grid.front(window) {
+            if pane < ends || pane >= oldest {
+                let held = self.panes.update_in(context, &Name::of(pane), Option::take)?;
+                found = found.or(held.and_then(|(_, suffix)| suffix));
+            }
         }
-        while pane < start + i128::from(self.aligned.slide) {
-            self.panes.clear_in(context, &namespace(pane))?;
-            pane = self.aligned.next_pane(pane);
+        Ok(found)
+    }
+
+    /// The result of a window that has these parts.
+    fn result(
+        &self,
+        suffix: Option<A::Accumulator>,
+        back: Option<&A::Accumulator>,
+    ) -> Option<A::Output> {
+        let Some(mut whole) = suffix else { return back.map(|back| self.aggregator.result(back)) };
+        if let Some(back) = back {
+            self.aggregator.merge(&mut whole, back.clone());
         }
-        Ok(())
+        Some(self.aggregator.result(&whole))
     }
 }
 
@@ -235,28 +273,27 @@ where
     /// Until the first watermark: nothing is late then (see `folding.rs`).
     fn fold(&self, watermark: Timestamp) -> Option<Arc<Self::Fold>> {
         (watermark == Timestamp::MIN)
-            .then(|| PartFold::shared(&self.aggregator, Parts::Panes(self.aligned)))
+            .then(|| PartFold::shared(&self.aggregator, Parts::Panes(self.grid)))
     }
 
     fn open(&mut self, backend: &mut KeyedStateBackend) -> anyhow::Result<()> {
         self.assigner.check()?;
         self.panes.bind(backend)?;
-        self.suffixes.bind(backend)?;
         Ok(self.progress.bind(backend)?)
     }
 
     fn element(&mut self, value: I, context: &mut KeyedContext<'_, K, O>) -> anyhow::Result<()> {
         let at = i128::from(context.timestamp().ok_or(WindowError::NoTimestamp)?.0);
-        let watermark = context.watermark();
-        let last = self.aligned.floor(at);
-        if Window::clamped(last, last + i128::from(self.aligned.size)).max_timestamp() <= watermark
-        {
+        if !self.recent.times.contains(&at) {
+            self.recent = Pane::of(&self.grid, self.grid.pane(at));
+        }
+        if self.recent.over <= context.watermark() {
             context.parts.metrics.late();
             context.side_output(&self.late, value);
             return Ok(());
         }
         let aggregator = &*self.aggregator;
-        self.put(self.aligned.pane(at), context, |held| match held {
+        self.put(&self.recent, context, |held| match held {
             Some(accumulator) => aggregator.add(accumulator, value),
             None => *held = Some(aggregator.first(value)),
         })
@@ -268,9 +305,9 @@ where
         part: &[u8],
         context: &mut KeyedContext<'_, K, O>,
     ) -> anyhow::Result<()> {
-        let Some(pane) = of_namespace(part) else { return Ok(()) };
+        let Some(number) = pane_of_part(part) else { return Ok(()) };
         let aggregator = &*self.aggregator;
-        self.put(pane, context, |held| match held {
+        self.put(&Pane::of(&self.grid, number), context, |held| match held {
             Some(accumulator) => aggregator.merge(accumulator, partial),
             None => *held = Some(partial),
         })
@@ -282,31 +319,25 @@ where
         _: TimerKind,
         context: &mut KeyedContext<'_, K, O>,
     ) -> anyhow::Result<()> {
-        let Some(start) = of_namespace(&timer.namespace) else { return Ok(()) };
-        let end = start + i128::from(self.aligned.size);
-        let (upto, mut ends, oldest, newest, mut back) = self.take_in(start, end, context)?;
-        let mut result =
-            if start < ends { self.suffixes.get_in(context, &namespace(start))? } else { None };
-        if let Some(back) = &back {
-            self.append(&mut result, back.clone());
+        let Some(window) = Name::number(&timer.namespace) else { return Ok(()) };
+        let (upto, mut ends, oldest, newest, mut back) = self.take_in(window, context)?;
+        let suffix = self.drop_front(window, (ends, oldest), context)?;
+        if let Some(result) = self.result(suffix, back.as_ref()) {
+            let bounds = self.grid.bounds(window);
+            context.timestamp = Some(bounds.max_timestamp()).filter(|at| *at != Timestamp::MAX);
+            (self.emit)(result, bounds, context);
         }
-        if let Some(result) = result {
-            let window = Window::clamped(start, end);
-            context.timestamp = Some(window.max_timestamp()).filter(|at| *at != Timestamp::MAX);
-            (self.emit)(self.aggregator.result(&result), window, context);
-        }
-        let next = start + i128::from(self.aligned.slide);
-        self.drop_front(start, ends, oldest, context)?;
+        let next = self.grid.panes(window + 1).start;
         if newest < next {
             return Ok(self.progress.clear(context)?);
         }
         if back.is_some() && oldest < next {
             self.make_suffixes(next, newest, context)?;
-            ends = self.aligned.next_pane(newest);
+            ends = newest + 1;
             back = None;
         }
         self.progress.set(context, (upto, ends, oldest, newest, back))?;
-        self.register(next, context);
+        self.register(window + 1, context);
         Ok(())
     }
 }
