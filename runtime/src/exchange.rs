@@ -12,8 +12,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use element::{
-    Batch, Configuration, Control, DirectoryStore, Key, MaxParallelism, MemoryBudget, Record,
-    SubpartitionIndex, hash_key_bytes, option_table,
+    Batch, Configuration, Control, DirectoryStore, Key, KeyHash, MaxParallelism, MemoryBudget,
+    Record, SubpartitionIndex, option_table,
 };
 use graph::{Partitioner, ResolvedMode};
 use shuffle::{
@@ -40,18 +40,18 @@ pub trait Route<T>: Send {
 pub struct KeyRoute<T, K> {
     selector: KeySelector<T, K>,
     scratch: Vec<u8>,
+    hashes: Vec<KeyHash>,
     groups: MaxParallelism,
     consumers: u32,
 }
 
 impl<T: Send, K: Key> Route<T> for KeyRoute<T, K> {
     fn targets(&mut self, values: &[T], into: &mut Vec<SubpartitionIndex>) {
-        let Self { selector, scratch, groups, consumers } = self;
-        into.extend(values.iter().map(|value| {
-            scratch.clear();
-            selector.encode(value, scratch);
-            SubpartitionIndex(groups.subtask_of(hash_key_bytes(scratch), *consumers).0)
-        }));
+        let Self { selector, scratch, hashes, groups, consumers } = self;
+        hashes.clear();
+        selector.hashes(values, scratch, hashes);
+        let target = |hash: &KeyHash| SubpartitionIndex(groups.subtask_of(*hash, *consumers).0);
+        into.extend(hashes.iter().map(target));
     }
 }
 
@@ -246,6 +246,7 @@ macro_rules! edge_constructors {
                         Box::new(KeyRoute {
                             selector: selector.clone(),
                             scratch: Vec::new(),
+                            hashes: Vec::new(),
                             groups,
                             consumers,
                         })

@@ -3,7 +3,7 @@
 //! ```text
 //! options, rules       what is asked, and the one order
 //!
-//! ExternalSorter --> stage --> buffer (page, sorting, radix, window) -- in_memory --> SortedStream --> Groups
+//! ExternalSorter --> stage --> buffer (page, ordering, sorting, radix, window) -- in_memory --> SortedStream --> Groups
 //!      |               |                                 ^
 //!      |               v when the memory refuses (external/spilling)
 //!      |          spiller, run (record, block) --> run_reader, kept, merge (passes before)

@@ -147,7 +147,8 @@ impl<C: Fold<I>, I> Draining<C, I> {
         O: Send,
     {
         let key_end = KeyEnd { upto: self.upto, batch: self.batch };
-        let Self { drained: Drained::Combine(stream), own, context, in_key, keys, .. } = self else {
+        let Self { drained: Drained::Combine(stream), own, context, in_key, keys, .. } = self
+        else {
             return Ok(true);
         };
         let failed = TaskError::sort(&context.name);

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use element::Key;
+use element::{Key, KeyHash, hash_key_bytes};
 
 use crate::user::Position;
 
@@ -44,6 +44,11 @@ impl<T, K: Key> KeySelector<T, K> {
         self.0.key(value)
     }
 
+    /// Appends the hash of each record's key, put together in `scratch`.
+    pub(crate) fn hashes(&self, values: &[T], scratch: &mut Vec<u8>, into: &mut Vec<KeyHash>) {
+        self.0.hashes(values, scratch, into);
+    }
+
     /// Appends the number of each record's key ([`Key::as_number`]), and says of `position` which record it
     /// is at. False upon the first key that has none.
     pub(crate) fn numbers(
@@ -62,6 +67,8 @@ trait Select<T, K>: Send + Sync {
 
     fn key(&self, value: &T) -> K;
 
+    fn hashes(&self, values: &[T], scratch: &mut Vec<u8>, into: &mut Vec<KeyHash>);
+
     fn numbers(&self, values: &[T], position: &mut Position, into: &mut Vec<u64>) -> bool;
 }
 
@@ -76,6 +83,10 @@ impl<T, K: Key, F: Fn(&T) -> K + Send + Sync> Select<T, K> for Owned<F> {
 
     fn key(&self, value: &T) -> K {
         (self.0)(value)
+    }
+
+    fn hashes(&self, values: &[T], scratch: &mut Vec<u8>, into: &mut Vec<KeyHash>) {
+        append_hashes(values, scratch, into, |value, out| (self.0)(value).encode_key(out));
     }
 
     fn numbers(&self, values: &[T], position: &mut Position, into: &mut Vec<u64>) -> bool {
@@ -98,9 +109,27 @@ where
         (self.0)(value).clone()
     }
 
+    fn hashes(&self, values: &[T], scratch: &mut Vec<u8>, into: &mut Vec<KeyHash>) {
+        append_hashes(values, scratch, into, |value, out| (self.0)(value).encode_key(out));
+    }
+
     fn numbers(&self, values: &[T], position: &mut Position, into: &mut Vec<u64>) -> bool {
         append_numbers(values, position, into, |value| (self.0)(value).as_number())
     }
+}
+
+#[inline]
+fn append_hashes<T>(
+    values: &[T],
+    scratch: &mut Vec<u8>,
+    into: &mut Vec<KeyHash>,
+    encode: impl Fn(&T, &mut Vec<u8>),
+) {
+    into.extend(values.iter().map(|value| {
+        scratch.clear();
+        encode(value, scratch);
+        hash_key_bytes(scratch)
+    }));
 }
 
 #[inline]
