@@ -1,6 +1,9 @@
-//! The write-back cache and the bulk load, as a whole job sees them.
+//! State in memory, the write-back cache and the bulk load, as a whole job sees them.
 //!
-//! The job is the running sum (J1). `state/benches` times stores, cache and bulk load alone; here they
+//! In memory the job is a fold of 16 bytes a key, at 1,000, a million and 20 million keys, against a loop
+//! by hand that does the same work: generate, encode the key, hash, look up, fold.
+//!
+//! On disk the job is the running sum (J1). `state/benches` times stores, cache and bulk load alone; here they
 //! stand behind the exchange and the sorter, so a ratio says what a choice is worth to a user.
 
 mod common;
@@ -8,6 +11,7 @@ mod common;
 use common::Comparison;
 use criterion::Criterion;
 use slackwater::{StreamExecutionEnvironment, options};
+use slackwater_benches::jobs::keyed_fold::KeyedFold;
 use slackwater_benches::jobs::running_sum::RunningSum;
 use slackwater_benches::{Mode, Order, Setting, Shape, Store, by_hand, is_smoke, records};
 
@@ -25,6 +29,26 @@ fn shape(job: RunningSum) -> Shape {
 
 fn on_disk() -> impl Iterator<Item = Store> {
     Store::BUILT_IN.iter().copied().filter(|store| !matches!(store, Store::Heap))
+}
+
+/// Record by record in memory, the whole operator path.
+fn in_memory(criterion: &mut Criterion) {
+    for keys in if is_smoke() { vec![100] } else { vec![1_000, 1_000_000, 20_000_000] } {
+        let job = KeyedFold { records: records(20_000_000), keys };
+        let shape = Shape {
+            records: job.records,
+            key_bytes: 8,
+            value_bytes: 16,
+            distinct_keys: keys,
+            order: Order::Uniform,
+            parallelism: 1,
+            budget: None,
+        };
+        Comparison::new(&format!("state, in memory, {keys} keys"), shape)
+            .with("loop by hand", move || by_hand::folds(job.records, job.keys))
+            .with("stream, heap", move || job.run(1).expect("the job ends well").checksum)
+            .run(criterion);
+    }
 }
 
 /// Record by record over a store on disk, skewed keys, by the size of the cache.
@@ -67,6 +91,7 @@ fn by_write_path(criterion: &mut Criterion) {
 
 fn main() {
     let mut criterion = Criterion::default().configure_from_args();
+    in_memory(&mut criterion);
     by_cache_size(&mut criterion);
     by_write_path(&mut criterion);
     criterion.final_summary();

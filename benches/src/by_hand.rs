@@ -2,10 +2,12 @@
 //!
 //! Each generates its own input, as the engine's source does, and returns the job's checksum.
 
-use hashbrown::HashMap;
+use element::{Key, hash_key_bytes};
+use hashbrown::{HashMap, HashTable};
 
 use crate::generator::RIGHT;
 use crate::generator::{check, co_group, exchange_check, exchange_record, key, mix, val, val16};
+use crate::jobs::keyed_fold::{Folded, fold, mixed};
 
 /// A running sum per key in one hash table, an output a record. `key_of` finds the key of a number.
 pub fn running_sums(records: u64, key_of: impl Fn(u64) -> u64) -> u64 {
@@ -15,6 +17,25 @@ pub fn running_sums(records: u64, key_of: impl Fn(u64) -> u64) -> u64 {
         let sum = table.entry(key).or_insert(0);
         *sum += val(key);
         total.wrapping_add(check(key, *sum))
+    })
+}
+
+/// A key's bytes, their hash, a look-up, two words folded, and an output: what a keyed function over state
+/// in memory does for a record.
+#[must_use]
+pub fn folds(records: u64, keys: u64) -> u64 {
+    let mut table = HashTable::<(u64, Folded)>::new();
+    let mut bytes = Vec::with_capacity(8);
+    (0..records).fold(0, |total, i| {
+        let key = key(i, keys);
+        bytes.clear();
+        key.encode_key(&mut bytes);
+        let hash = hash_key_bytes(&bytes).0;
+        let rehash = |entry: &(u64, Folded)| hash_key_bytes(&entry.0.to_be_bytes()).0;
+        let entry = table.entry(hash, |entry| entry.0 == key, rehash);
+        let held = &mut entry.or_insert((key, (0, 0))).into_mut().1;
+        *held = fold(*held, val(key));
+        total.wrapping_add(check(key, mixed(*held)))
     })
 }
 

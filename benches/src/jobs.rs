@@ -7,6 +7,7 @@ pub mod cache;
 pub mod co_group;
 pub mod distinct_groups;
 pub mod exchange;
+pub mod keyed_fold;
 pub mod keyed_reduce;
 pub mod latency;
 pub mod running_sum;
