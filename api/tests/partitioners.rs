@@ -2,7 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use slackwater::GeneratorSource;
+use slackwater::options::{self, RuntimeMode};
 use slackwater::prelude::*;
 
 /// How many records come to each of four subtasks, by one way from two.
@@ -46,4 +50,40 @@ fn a_forward_that_cannot_be_is_refused_by_name() {
     let error = forwarded.execute_and_collect().map(|_| ()).unwrap_err();
     let text = format!("{:#}", slackwater::Error::from(error));
     assert!(text.contains("forward"), "{text}");
+}
+
+#[test]
+fn a_key_is_asked_for_once_by_its_operator_and_once_by_an_edge_to_several() {
+    for (parallelism, expected) in [(1, 10_000), (2, 20_000)] {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let asking = Arc::clone(&asked);
+        let env = StreamExecutionEnvironment::new();
+        env.set(&options::RUNTIME_MODE, RuntimeMode::Streaming);
+        env.set(&options::PARALLELISM, Some(parallelism));
+        let sums = env
+            .generate(10_000, |i| i)
+            .key_by(move |i: &u64| {
+                asking.fetch_add(1, Ordering::Relaxed);
+                i % 100
+            })
+            .process(|| Behind)
+            .execute_and_collect()
+            .unwrap();
+        assert_eq!(sums.sorted().len(), 10_000);
+        assert_eq!(asked.load(Ordering::Relaxed), expected, "parallelism {parallelism}");
+    }
+}
+
+/// Emits each record behind its key.
+struct Behind;
+
+impl KeyedProcessFunction<u64, u64, (u64, u64)> for Behind {
+    fn process(
+        &mut self,
+        value: u64,
+        context: &mut KeyedContext<'_, u64, (u64, u64)>,
+    ) -> Result<()> {
+        context.collect_with_key(value);
+        Ok(())
+    }
 }

@@ -281,6 +281,10 @@ fn spread_of<T: Send + 'static>(
     reached: u32,
 ) -> Spread<T> {
     match (route, spec.partitioner) {
+        // The one consumer has all keys: batches go on as they are.
+        (EdgeRoute::Key(_), Partitioner::KeyGroup) if spec.consumers <= 1 => {
+            Spread::One(SubpartitionIndex(0))
+        }
         (EdgeRoute::Key(make), Partitioner::KeyGroup) => {
             Spread::Each(make(spec.consumer_groups, spec.consumers))
         }
