@@ -19,6 +19,7 @@ pub(crate) mod firing;
 pub mod flat_map;
 pub mod function;
 pub mod interval_join;
+pub(crate) mod key_block;
 pub mod keyed;
 pub mod keyed_broadcast;
 pub mod keyed_context;

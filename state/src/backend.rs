@@ -108,7 +108,7 @@ impl KeyedStateBackend {
     }
 
     fn with_engine(groups: KeyGroups, engine: Engine) -> Self {
-        let at = CurrentKey { hash: 0, epoch: 0, key: EntryKey::plain(&[]) };
+        let at = CurrentKey { hash: 0, epoch: 0, key: EntryKey::plain(&[]), word: None };
         Self {
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             groups,
@@ -170,6 +170,7 @@ impl KeyedStateBackend {
         self.at.hash = hash.0;
         self.at.epoch += 1;
         self.at.key.set_plain(key);
+        self.at.word = key.try_into().ok();
     }
 
     /// Hash and canonical bytes of the current key, if one is set.

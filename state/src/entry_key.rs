@@ -81,10 +81,16 @@ impl EntryKey {
     /// Whether this is the entry of `key` without a namespace.
     #[inline]
     pub(crate) fn is_plain(&self, key: &[u8]) -> bool {
-        match (self, <[u8; 8]>::try_from(key)) {
-            (Self::Inline(data), Ok(word)) => data[..8] == word && data[INLINE..] == [8, 8],
-            _ => self.parts() == (key, &[]),
+        match <[u8; 8]>::try_from(key) {
+            Ok(word) => self.is_word(word),
+            Err(_) => self.parts() == (key, &[]),
         }
+    }
+
+    /// Whether this is the entry of the key of these eight bytes without a namespace.
+    #[inline]
+    pub(crate) fn is_word(&self, word: [u8; 8]) -> bool {
+        matches!(self, Self::Inline(data) if data[..8] == word && data[INLINE..] == [8, 8])
     }
 
     /// Becomes the entry of `key` without a namespace, in place: a value put together elsewhere and

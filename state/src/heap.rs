@@ -25,6 +25,20 @@ pub(crate) struct CurrentKey {
     /// Changes with every change of the key; 0 while there is none.
     pub(crate) epoch: u64,
     pub(crate) key: EntryKey,
+    /// The key's bytes, if they are eight: one word to compare, which is read as it was written.
+    pub(crate) word: Option<[u8; 8]>,
+}
+
+impl CurrentKey {
+    /// Whether `entry` is that of this key without a namespace.
+    #[inline]
+    fn is_of<C>(&self, entry: &Entry<C>) -> bool {
+        entry.hash == self.hash
+            && match self.word {
+                Some(word) => entry.key.is_word(word),
+                None => entry.key == self.key,
+            }
+    }
 }
 
 /// The hash of a table's slot. The top bits of a key's hash are the same all over a shard or a
@@ -108,6 +122,8 @@ pub(crate) struct HeapTable<C> {
     shards: Vec<Holding<C>>,
     hot: Hot,
     sweep: Sweep,
+    /// Whether an entry with a namespace has ever been put in.
+    has_namespaces: bool,
 }
 
 /// How far the search for expired entries has come, round and round.
@@ -121,7 +137,7 @@ struct Sweep {
 impl<C: Cell> HeapTable<C> {
     pub(crate) fn new(cut: Cut) -> Self {
         let shards = (0..cut.shards()).map(|_| Holding::Own(Shard::new())).collect();
-        Self { cut, shards, hot: Hot::default(), sweep: Sweep::default() }
+        Self { cut, shards, hot: Hot::default(), sweep: Sweep::default(), has_namespaces: false }
     }
 
     /// Looks at the next `buckets` places of the table and lets `clean` change what lies there; a cell
@@ -162,7 +178,8 @@ impl<C: Cell> HeapTable<C> {
         held.sum::<usize>() * (self.shards.len() / sample.max(1))
     }
 
-    /// Looks at the entries without namespace of these hashes, and answers how many there are.
+    /// Looks at the entries without namespace of these hashes, and answers how many looks are of use: those
+    /// at entries, and at places where one may come, which lie where there are no namespaces.
     pub(crate) fn prefetch(&self, hashes: &[KeyHash]) -> usize {
         let is_there = |hash: &&KeyHash| {
             let hash = hash.0;
@@ -170,9 +187,10 @@ impl<C: Cell> HeapTable<C> {
                 return false;
             };
             // Both ends of the entry are read, for it may lie across two lines of memory.
-            table
-                .find(spread(hash), |entry| entry.hash == hash)
-                .is_some_and(|entry| !entry.cell.is_vacant())
+            match table.find(spread(hash), |entry| entry.hash == hash) {
+                Some(entry) => !entry.cell.is_vacant(),
+                None => !self.has_namespaces,
+            }
         };
         hashes.iter().filter(is_there).count()
     }
@@ -192,7 +210,7 @@ impl<C: Cell> HeapTable<C> {
         let entry = if hot {
             table.get_bucket(self.hot.bucket)
         } else if plain {
-            table.find(spread(at.hash), |entry| entry.hash == at.hash && entry.key == at.key)
+            table.find(spread(at.hash), |entry| at.is_of(entry))
         } else {
             let parts = (at.key.key(), namespace);
             let same = |entry: &Entry<C>| entry.hash == at.hash && entry.key.parts() == parts;
@@ -221,6 +239,7 @@ impl<C: Cell> HeapTable<C> {
             match table.find_bucket_index(hash, same) {
                 Some(bucket) => change_bucket(table, bucket, change).1,
                 None => {
+                    self.has_namespaces = true;
                     let key = || EntryKey::new(parts.0, parts.1);
                     insert(table, hash, at.hash, key, change, &mut self.hot).1
                 }
@@ -233,11 +252,10 @@ impl<C: Cell> HeapTable<C> {
         let hot = self.hot.epoch == at.epoch;
         let shard = if hot { self.hot.shard } else { self.cut.shard_of(at.hash) };
         let table = own(&mut self.shards[shard]);
-        let same = |entry: &Entry<C>| entry.hash == at.hash && entry.key == at.key;
         let bucket = if hot {
             Some(self.hot.bucket)
         } else {
-            table.find_bucket_index(spread(at.hash), same)
+            table.find_bucket_index(spread(at.hash), |entry| at.is_of(entry))
         };
         let (bucket, result) = match bucket {
             Some(bucket) => change_bucket(table, bucket, change),
@@ -272,6 +290,7 @@ impl<C: Cell> HeapTable<C> {
     /// The cell of any key, made if there is none: for restoring.
     pub(crate) fn cell_mut(&mut self, hash: u64, key: &[u8], namespace: &[u8]) -> &mut C {
         self.hot = Hot::default();
+        self.has_namespaces |= !namespace.is_empty();
         let table = own(&mut self.shards[self.cut.shard_of(hash)]);
         let same = |entry: &Entry<C>| entry.hash == hash && entry.key.parts() == (key, namespace);
         let entry =

@@ -39,7 +39,7 @@ fn many_keys_are_wanted_and_found_and_nothing_changes() {
     assert!(many.wants_prefetch());
     enter(&mut many, 7);
     let hashes: Vec<KeyHash> = (KEYS - 40..KEYS + 10).map(hash).collect();
-    assert_eq!(many.prefetch(&hashes), 40);
+    assert_eq!(many.prefetch(&hashes), 50, "at 40 that are there and at 10 places for others");
     assert_eq!(state.get(&mut many).unwrap(), Some(7), "the current key stays");
     for key in KEYS - 40..KEYS + 10 {
         enter(&mut many, key);
@@ -49,12 +49,28 @@ fn many_keys_are_wanted_and_found_and_nothing_changes() {
 }
 
 #[test]
-fn keys_are_not_wanted_for_a_while_after_none_was_there() {
-    let (mut many, _) = backend(KEYS);
-    let strangers: Vec<KeyHash> = (KEYS..KEYS + 64).map(hash).collect();
-    assert_eq!(many.prefetch(&strangers), 0);
+fn keys_of_namespaces_alone_are_not_wanted_for_a_while() {
+    let (mut many, state) = backend(0);
+    for key in 0..KEYS {
+        enter(&mut many, key);
+        state.set_in(&mut many, b"pane", key).unwrap();
+    }
+    assert!(many.wants_prefetch());
+    let hashes: Vec<KeyHash> = (0..64).map(hash).collect();
+    assert_eq!(many.prefetch(&hashes), 0);
     let refused = (0..1_000).take_while(|_| !many.wants_prefetch()).count();
     assert_eq!(refused, 64);
+}
+
+#[test]
+fn keys_that_are_not_there_are_wanted_where_they_may_come() {
+    let (mut many, state) = backend(KEYS);
+    let hashes: Vec<KeyHash> = (KEYS..KEYS + 64).map(hash).collect();
+    assert_eq!(many.prefetch(&hashes), 64);
+    assert!(many.wants_prefetch());
+    enter(&mut many, KEYS);
+    state.set_in(&mut many, b"pane", 1).unwrap();
+    assert_eq!(many.prefetch(&hashes), 0, "they may come under a namespace");
 }
 
 #[test]

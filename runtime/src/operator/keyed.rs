@@ -18,14 +18,13 @@ mod work;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use element::{
-    Barrier, Batch, Control, Key, KeyHash, Record, RecordAttributes, Timestamp, hash_key_bytes,
-};
+use element::{Barrier, Batch, Control, Key, Record, RecordAttributes, Timestamp};
 use state::KeyedStateBackend;
 
 use super::Operator;
 use super::firing::Firing;
 use super::function::KeyedFunction;
+use super::key_block::KeyBlock;
 use super::keyed_context::KeyedContext;
 use super::keyed_parts::{CurrentKey, KeyedParts};
 use super::selector::KeySelector;
@@ -44,9 +43,8 @@ pub struct KeyedOperator<F: KeyedFunction<K, I, O>, K: Key, I, O> {
     function: F,
     parts: KeyedParts<O>,
     current: CurrentKey<K>,
-    scratch: Vec<u8>,
-    /// Hashes of a block of keys.
-    hashes: Vec<KeyHash>,
+    /// The keys of the records that come next.
+    block: KeyBlock<K>,
     collecting: Option<Collecting<F::Fold, I>>,
     work: VecDeque<Work<F::Fold, I>>,
     /// The greatest watermark sent on by this attempt; at most that of `parts`.
@@ -87,8 +85,7 @@ where
             function,
             parts,
             current: CurrentKey::default(),
-            scratch: Vec::new(),
-            hashes: Vec::new(),
+            block: KeyBlock::default(),
             collecting: None,
             work: VecDeque::new(),
             sent: Timestamp::MIN,
@@ -116,45 +113,27 @@ where
         &mut self.parts.side
     }
 
-    /// Makes the record's key the current one, for state and timers. Cheap when it is so already.
-    #[inline]
-    fn enter_key(
-        selector: &KeySelector<I, K>,
-        value: &I,
-        current: &mut CurrentKey<K>,
-        scratch: &mut Vec<u8>,
-        parts: &mut KeyedParts<O>,
-    ) {
-        scratch.clear();
-        let key = selector.encode(value, scratch);
-        if !current.set || !current.has_bytes(scratch) {
-            std::mem::swap(scratch, &mut current.bytes);
-            current.hash = hash_key_bytes(&current.bytes);
-            current.key = key;
-            current.set = true;
-            parts.backend.set_current_key(current.hash, &current.bytes);
-        }
-    }
-
     fn direct(&mut self, batch: Batch<I>, out: &mut dyn Output<O>) -> Result<(), TaskError> {
         self.parts.processing_time = self.context.task.clock.now();
-        let Self { selector, function, parts, current, scratch, hashes, user, .. } = self;
+        let Self { selector, function, parts, current, block, user, .. } = self;
         let is_far = batch.len() >= KeyedStateBackend::PREFETCHED && parts.backend.wants_prefetch();
-        let block = if is_far { KeyedStateBackend::PREFETCHED } else { batch.len() };
         let (values, stamps) = batch.into_parts();
         let mut values = values.into_iter();
         let mut stamps = stamps.map(Vec::into_iter);
         user.run_batch(|position| {
-            while !values.as_slice().is_empty() {
+            while let Some(coming) = values.as_slice().chunks(KeyedStateBackend::PREFETCHED).next()
+            {
+                let before = position.begun();
+                block.clear();
+                selector.block(coming, position, block);
+                position.back_to(before);
                 if is_far {
-                    let coming = values.as_slice().iter().take(block);
-                    hash_keys(coming, selector, scratch, hashes, position);
-                    parts.backend.prefetch(hashes);
+                    parts.backend.prefetch(block.hashes());
                 }
-                for value in values.by_ref().take(block) {
+                for (index, value) in values.by_ref().take(block.hashes().len()).enumerate() {
                     let timestamp = stamps.as_mut().and_then(Iterator::next);
                     position.next();
-                    Self::enter_key(selector, &value, current, scratch, parts);
+                    block.enter(index, current, parts);
                     let mut context = KeyedContext::new(parts, current, out, timestamp);
                     function.element(value, &mut context)?;
                     context.check()?;
@@ -342,25 +321,6 @@ where
         self.later(Signal::Stream(Control::EndOfInput));
         Ok(())
     }
-}
-
-/// The hashes of the keys of records that come next.
-fn hash_keys<'a, I: 'a, K: Key>(
-    coming: impl Iterator<Item = &'a I>,
-    selector: &KeySelector<I, K>,
-    scratch: &mut Vec<u8>,
-    hashes: &mut Vec<KeyHash>,
-    position: &mut Position,
-) {
-    let before = position.begun();
-    hashes.clear();
-    hashes.extend(coming.map(|value| {
-        position.next();
-        scratch.clear();
-        selector.encode(value, scratch);
-        hash_key_bytes(scratch)
-    }));
-    position.back_to(before);
 }
 
 impl<F, K, I, O> Operator<I, O> for KeyedOperator<F, K, I, O>

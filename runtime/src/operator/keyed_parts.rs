@@ -70,15 +70,31 @@ impl<K: Key> CurrentKey<K> {
 
     /// Makes a key by its bytes the current one.
     pub(crate) fn enter_bytes<O>(&mut self, hash: KeyHash, key: &[u8], parts: &mut KeyedParts<O>) {
-        if self.set && self.has_bytes(key) {
-            return;
+        if !self.set || !self.has_bytes(key) {
+            self.change(hash, key, None, parts);
         }
-        self.bytes.clear();
-        self.bytes.extend_from_slice(key);
+    }
+
+    /// Makes another key the current one. The bytes of eight are copied without a call.
+    #[inline]
+    pub(crate) fn change<O>(
+        &mut self,
+        hash: KeyHash,
+        bytes: &[u8],
+        key: Option<K>,
+        parts: &mut KeyedParts<O>,
+    ) {
+        match (<&mut [u8; 8]>::try_from(&mut *self.bytes), <&[u8; 8]>::try_from(bytes)) {
+            (Ok(current), Ok(bytes)) => *current = *bytes,
+            _ => {
+                self.bytes.clear();
+                self.bytes.extend_from_slice(bytes);
+            }
+        }
         self.hash = hash;
-        self.key = None;
+        self.key = key;
         self.set = true;
-        parts.backend.set_current_key(hash, key);
+        parts.backend.set_current_key(hash, bytes);
     }
 }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use element::{Key, KeyHash, hash_key_bytes};
 
+use super::key_block::KeyBlock;
 use crate::user::Position;
 
 /// Finds the key of a record.
@@ -59,6 +60,11 @@ impl<T, K: Key> KeySelector<T, K> {
     ) -> bool {
         self.0.numbers(values, position, into)
     }
+
+    /// Appends each record's key, encoded and hashed, and says of `position` which record it is at.
+    pub(crate) fn block(&self, values: &[T], position: &mut Position, into: &mut KeyBlock<K>) {
+        self.0.block(values, position, into);
+    }
 }
 
 /// What is done with a key where its function is known.
@@ -70,6 +76,8 @@ trait Select<T, K>: Send + Sync {
     fn hashes(&self, values: &[T], scratch: &mut Vec<u8>, into: &mut Vec<KeyHash>);
 
     fn numbers(&self, values: &[T], position: &mut Position, into: &mut Vec<u64>) -> bool;
+
+    fn block(&self, values: &[T], position: &mut Position, into: &mut KeyBlock<K>);
 }
 
 struct Owned<F>(F);
@@ -91,6 +99,10 @@ impl<T, K: Key, F: Fn(&T) -> K + Send + Sync> Select<T, K> for Owned<F> {
 
     fn numbers(&self, values: &[T], position: &mut Position, into: &mut Vec<u64>) -> bool {
         append_numbers(values, position, into, |value| (self.0)(value).as_number())
+    }
+
+    fn block(&self, values: &[T], position: &mut Position, into: &mut KeyBlock<K>) {
+        into.extend_owned(values, position, &self.0);
     }
 }
 
@@ -115,6 +127,10 @@ where
 
     fn numbers(&self, values: &[T], position: &mut Position, into: &mut Vec<u64>) -> bool {
         append_numbers(values, position, into, |value| (self.0)(value).as_number())
+    }
+
+    fn block(&self, values: &[T], position: &mut Position, into: &mut KeyBlock<K>) {
+        into.extend_borrowed(values, position, &self.0);
     }
 }
 

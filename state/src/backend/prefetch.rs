@@ -12,7 +12,7 @@ use super::engine::Engine;
 /// Entries of a state in memory from which on they lie beyond the caches that are near.
 const FAR: usize = 1 << 15;
 
-/// One key in so many must be there, else the looks are not worth their cost.
+/// One look in so many must be of use, else they are not worth their cost.
 const WORTH: usize = 4;
 
 /// Times that nobody is asked to tell keys after it was of no use.
@@ -33,7 +33,7 @@ impl KeyedStateBackend {
     }
 
     /// Looks at what keys of these hashes hold without a namespace, in the states that are large, and
-    /// answers how many entries there are.
+    /// answers how many looks are of use: one at a key that is not there is, too, where it may come to be.
     pub fn prefetch(&mut self, hashes: &[KeyHash]) -> usize {
         let large = self.slots.iter().filter(|slot| slot.estimated_len() >= FAR);
         let found = large.map(|slot| slot.prefetch(hashes)).sum::<usize>();
