@@ -72,15 +72,12 @@ impl InMemory {
         rules: &Rules,
         cancel: Option<&CancelFlag>,
     ) -> Result<bool, Box<SortError>> {
-        loop {
-            if let Some(at) = self.window.step() {
-                self.at = at;
-                return Ok(true);
-            }
+        while !self.step() {
             if !self.refill(rules, cancel)? {
                 return Ok(false);
             }
         }
+        Ok(true)
     }
 
     /// The record that [`InMemory::advance`] went to.
@@ -91,9 +88,14 @@ impl InMemory {
 
     /// Goes to the next record, if it has been read ahead.
     #[inline]
-    pub(crate) fn next_in_window(&mut self) -> Option<SortedRecord<'_>> {
-        self.at = self.window.step()?;
-        self.current()
+    pub(crate) fn step(&mut self) -> bool {
+        match self.window.step() {
+            Some(at) => {
+                self.at = at;
+                true
+            }
+            None => false,
+        }
     }
 
     /// The bytes from the current record's first on.

@@ -115,16 +115,9 @@ impl SortedStream {
         mut each: impl FnMut(SortedRecord<'_>) -> Result<(), E>,
     ) -> Result<usize, E> {
         let mut handed = 0;
-        while handed < most && self.advance().map_err(|error| *error)? {
+        while handed < most && (self.step() || self.advance().map_err(|error| *error)?) {
             handed += 1;
-            self.current().map_or(Ok(()), &mut each)?;
-            let Source::Memory(memory) = &mut self.source else { continue };
-            while handed < most
-                && self.until_check > 0
-                && let Some(record) = memory.next_in_window()
-            {
-                self.until_check -= 1;
-                handed += 1;
+            if let Some(record) = self.current() {
                 each(record)?;
             }
         }
@@ -167,6 +160,15 @@ impl SortedStream {
         self.end();
         self.spiller.check_deletions()?;
         Ok(self.stats())
+    }
+
+    /// Goes to the next record, if that takes no more than a step in memory.
+    #[inline]
+    fn step(&mut self) -> bool {
+        let Source::Memory(memory) = &mut self.source else { return false };
+        let goes = self.until_check > 0 && memory.step();
+        self.until_check -= u32::from(goes);
+        goes
     }
 
     /// Goes to the next record; false at the end.

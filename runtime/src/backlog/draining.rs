@@ -290,6 +290,9 @@ impl KeyEnd {
         let mut ending = KeyedContext::new(parts, current, out, None);
         function.key_end(&mut ending)?;
         ending.check()?;
+        if parts.timers.is_empty() {
+            return Ok(());
+        }
         let before = parts.watermark;
         if self.batch {
             parts.watermark = Timestamp::MAX;

@@ -47,8 +47,8 @@ where
         _: &mut KeyedContext<'_, K, O>,
     ) -> anyhow::Result<()> {
         match value {
-            Either::Left(value) => self.left.push(value),
-            Either::Right(value) => self.right.push(value),
+            Either::Left(value) => add(&mut self.left, value),
+            Either::Right(value) => add(&mut self.right, value),
         }
         Ok(())
     }
@@ -56,5 +56,15 @@ where
     fn key_end(&mut self, context: &mut KeyedContext<'_, K, O>) -> anyhow::Result<()> {
         let (left, right) = (std::mem::take(&mut self.left), std::mem::take(&mut self.right));
         (self.call)(left, right, context)
+    }
+}
+
+/// Adds to a list that is empty at each key: many keys have one record, which grows no list.
+#[inline]
+fn add<T>(list: &mut Vec<T>, value: T) {
+    if list.is_empty() {
+        *list = vec![value];
+    } else {
+        list.push(value);
     }
 }

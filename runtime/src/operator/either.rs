@@ -18,6 +18,7 @@ pub enum Either<A, B> {
 
 /// Written as a pair of options of which one is there.
 impl<A: Record, B: Record> Record for Either<A, B> {
+    #[inline]
     fn encode(&self, out: &mut Vec<u8>) {
         match self {
             Self::Left(value) => {
@@ -32,9 +33,21 @@ impl<A: Record, B: Record> Record for Either<A, B> {
         }
     }
 
+    #[inline]
     fn decode(input: &mut &[u8]) -> Result<Self, CodecError> {
-        let pair = <(Option<A>, Option<B>)>::decode(input)?;
-        one_of(pair).ok_or(CodecError::Tag { what: "Either", found: 0 })
+        let left = <Option<A>>::decode(input)?;
+        // One tag, where the other value would be: most records have no such.
+        match (left, *input) {
+            (Some(left), [0, rest @ ..]) => {
+                *input = rest;
+                Ok(Self::Left(left))
+            }
+            (None, [1, rest @ ..]) => {
+                *input = rest;
+                B::decode(input).map(Self::Right)
+            }
+            _ => Err(CodecError::Tag { what: "Either", found: 0 }),
+        }
     }
 
     fn schema() -> Schema {
@@ -77,4 +90,31 @@ where
         Either::Left(value) => left.key(value),
         Either::Right(value) => right.key(value),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use element::{decode_exact, encode_to_vec};
+
+    use super::*;
+
+    #[test]
+    fn a_record_of_one_input_is_a_pair_of_options_and_a_cut_one_an_error() {
+        type Pair = (Option<u16>, Option<String>);
+        let ours: [Either<u16, String>; 2] = [Either::Left(300), Either::Right("tide".to_owned())];
+        let pairs: [Pair; 2] = [(Some(300), None), (None, Some("tide".to_owned()))];
+        for (either, pair) in ours.into_iter().zip(pairs) {
+            let bytes = encode_to_vec(&pair);
+            assert_eq!(encode_to_vec(&either), bytes);
+            assert_eq!(decode_exact::<Either<u16, String>>(&bytes).unwrap(), either);
+            for end in 0..bytes.len() {
+                assert!(decode_exact::<Either<u16, String>>(&bytes[..end]).is_err(), "{end}");
+            }
+        }
+        let both = encode_to_vec::<Pair>(&(Some(1), Some(String::new())));
+        let neither = encode_to_vec::<Pair>(&(None, None));
+        for bytes in [both, neither] {
+            assert!(decode_exact::<Either<u16, String>>(&bytes).is_err());
+        }
+    }
 }

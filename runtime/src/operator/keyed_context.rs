@@ -79,6 +79,16 @@ impl<'a, K: Key, O> KeyedContext<'a, K, O> {
     /// Emits a result with a timestamp of its own.
     #[inline]
     pub fn collect_at(&mut self, value: O, timestamp: Option<Timestamp>) {
+        if self.failed.is_none() && self.parts.buffer.takes(timestamp) {
+            self.parts.buffer.put(value, timestamp);
+        } else {
+            self.collect_at_edge(value, timestamp);
+        }
+    }
+
+    /// Emits a batch's first or last result.
+    #[cold]
+    fn collect_at_edge(&mut self, value: O, timestamp: Option<Timestamp>) {
         let Self { parts, out, failed, .. } = self;
         failed.of(|| parts.buffer.push(value, timestamp, *out));
     }
