@@ -17,7 +17,7 @@ use element::{ByteSize, hash_key_bytes};
 use element::{DirectoryStore, MemoryBudget, MemoryStore, SpillStore};
 use hashbrown::HashTable;
 use slackwater_sort::{
-    Combiner, CombiningSorter, ExternalSorter, NO_TIMESTAMP, SorterOptions, SpillTarget,
+    Combiner, CombiningSorter, ExternalSorter, NO_TIMESTAMP, SortError, SorterOptions, SpillTarget,
 };
 
 fn size(records: u64) -> u64 {
@@ -61,13 +61,15 @@ fn sort_u64(options: SorterOptions, records: u64) -> u64 {
 }
 
 fn drain(sorter: ExternalSorter) -> u64 {
-    let mut sorted = sorter.finish().expect("the sort ends well");
+    let sorted = sorter.finish().expect("the sort ends well");
     let mut sum = 0_u64;
     let mut position = 0_u64;
-    while let Some(record) = sorted.next().expect("the run reads back") {
+    let drained = sorted.for_each(|record| {
         position += 1;
         sum = sum.wrapping_add(position ^ record.payload.len() as u64 ^ u64::from(record.key[0]));
-    }
+        Ok::<_, SortError>(())
+    });
+    drained.expect("the run reads back");
     sum
 }
 

@@ -24,6 +24,8 @@ mod entries;
 mod later;
 mod queue;
 
+use std::collections::VecDeque;
+
 use element::{KeyHash, Timestamp};
 
 use crate::entry_key::EntryKey;
@@ -73,8 +75,8 @@ pub struct TimerService {
 #[derive(Debug, Default)]
 struct Fresh {
     key: Option<(u64, EntryKey)>,
-    /// In order; few.
-    timers: Vec<(TimerKind, At)>,
+    /// In order: the first goes and the last comes without a move of those between.
+    timers: VecDeque<(TimerKind, At)>,
 }
 
 impl Fresh {
@@ -83,7 +85,8 @@ impl Fresh {
     }
 
     fn first(&self, kind: TimerKind) -> Option<usize> {
-        self.timers.iter().position(|(at, _)| *at == kind)
+        let place = self.timers.partition_point(|(at, _)| *at < kind);
+        self.timers.get(place).filter(|(at, _)| *at == kind).map(|_| place)
     }
 }
 
