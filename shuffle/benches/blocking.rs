@@ -3,8 +3,12 @@
 //! Two producers write keyed records for many consumers, then every consumer reads its part of both
 //! partitions; numbers of consumers can be given as arguments. One consumer stands for a cached result:
 //! written by reference into one subpartition, read by a thread a partition; its writing is also timed
-//! alone. By hand: the bytes of the records, copied into 1 MiB buffers, written to one file a producer,
-//! mapped and folded, without subpartitions, checksums, batches or decoding.
+//! alone.
+//!
+//! By hand: the same bytes on the same file system, copied into 1 MiB buffers and written by two threads
+//! to one file each, then mapped and folded by two threads out of the page cache, every byte looked at;
+//! without subpartitions, checksums, batches or decoding. Both delete their files within the time, and
+//! before each as much memory as the files take is filled and given back (`common::compare`).
 
 use std::fs::File;
 use std::io::Write;
@@ -12,10 +16,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use element::{
-    BATCH_RECORDS, Batch, CodecError, Control, DirectoryStore, Record, Schema, SchemaError,
-    SubpartitionIndex, Value,
-};
+use element::{BATCH_RECORDS, Batch, Control, DirectoryStore, SubpartitionIndex};
 use slackwater_shuffle::testing::result_partition;
 use slackwater_shuffle::{
     BlockingOptions, BlockingReader, BlockingWriter, ChannelReader, FileShuffle, GateEvent,
@@ -28,44 +29,19 @@ use common::{compare, mix, scaled};
 const PRODUCERS: u32 = 2;
 
 /// A hundred bytes with a number in front.
-#[derive(Clone, Copy)]
-struct Hundred([u8; 100]);
+type Hundred = [u8; 100];
 
-impl Hundred {
-    fn generate(i: u64) -> Self {
-        let mut record = [i as u8; 100];
-        record[..8].copy_from_slice(&mix(i).to_le_bytes());
-        Self(record)
-    }
-
-    fn fold(bytes: &[u8]) -> u64 {
-        let number = bytes.first_chunk::<8>().copied().map_or(0, u64::from_le_bytes);
-        number ^ u64::from(bytes[99])
-    }
+fn generate(i: u64) -> Hundred {
+    let mut record = [i as u8; 100];
+    record[..8].copy_from_slice(&mix(i).to_le_bytes());
+    record
 }
 
-impl Record for Hundred {
-    fn encode(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.0);
-    }
-
-    fn decode(input: &mut &[u8]) -> Result<Self, CodecError> {
-        let (head, rest) = input.split_first_chunk().ok_or(CodecError::Short {
-            what: "record",
-            needed: 100,
-            left: input.len(),
-        })?;
-        *input = rest;
-        Ok(Self(*head))
-    }
-
-    fn schema() -> Schema {
-        <[u8; 100]>::schema()
-    }
-
-    fn from_value(value: Value) -> Result<Self, SchemaError> {
-        Err(value.mismatch("Hundred"))
-    }
+/// Looks at every byte.
+fn fold(bytes: &[u8]) -> u64 {
+    let (words, rest) = bytes.as_chunks::<8>();
+    let words = words.iter().map(|word| u64::from_le_bytes(*word)).fold(0, u64::wrapping_add);
+    rest.iter().fold(words, |sum, byte| sum.wrapping_add(u64::from(*byte)))
 }
 
 fn write(service: &dyn ShuffleService, producer: u32, consumers: u32, records: u64) {
@@ -76,7 +52,7 @@ fn write(service: &dyn ShuffleService, producer: u32, consumers: u32, records: u
     let mut targets = Vec::new();
     while next < records {
         let batch = (next..records).step_by(PRODUCERS as usize).take(BATCH_RECORDS);
-        let values: Vec<_> = batch.map(Hundred::generate).collect();
+        let values: Vec<_> = batch.map(generate).collect();
         next += values.len() as u64 * u64::from(PRODUCERS);
         if consumers == 1 {
             let batch = Batch::unstamped(values);
@@ -85,7 +61,7 @@ fn write(service: &dyn ShuffleService, producer: u32, consumers: u32, records: u
         }
         targets.clear();
         targets.extend(values.iter().map(|value| {
-            let high = u32::from_le_bytes([value.0[4], value.0[5], value.0[6], value.0[7]]);
+            let high = u32::from_le_bytes([value[4], value[5], value[6], value[7]]);
             SubpartitionIndex(((u64::from(high) * u64::from(consumers)) >> 32) as u32)
         }));
         writer.scatter(Batch::unstamped(values), &targets).expect("records are taken");
@@ -112,7 +88,7 @@ fn read(
     loop {
         match gate.poll().expect("nothing is wrong") {
             GateEvent::Batch { batch, .. } => {
-                let folds = batch.values().iter().map(|record| Hundred::fold(&record.0));
+                let folds = batch.values().iter().map(|record| fold(record));
                 sum = folds.fold(sum, u64::wrapping_add);
             }
             GateEvent::EndOfInput => return sum,
@@ -166,7 +142,7 @@ fn by_hand(directory: &Path, records: u64) -> u64 {
     by_hand_written(directory, records);
     let sum = on_two_threads(|producer| {
         let bytes = read_back(&raw(directory, producer));
-        bytes.chunks_exact(100).map(Hundred::fold).fold(0, u64::wrapping_add)
+        bytes.chunks_exact(100).map(fold).fold(0, u64::wrapping_add)
     });
     remove_raw(directory);
     sum
@@ -185,7 +161,7 @@ fn by_hand_written(directory: &Path, records: u64) {
                 file.write_all(&buffer).expect("written");
                 buffer.clear();
             }
-            buffer.extend_from_slice(&Hundred::generate(i).0);
+            buffer.extend_from_slice(&generate(i));
         }
         file.write_all(&buffer).expect("written");
         0
@@ -216,6 +192,7 @@ fn main() {
                 "blocking, 2 to 1, 100-byte records, written",
                 records,
                 100,
+                100 * records,
                 || {
                     release(ours_written(directory, 1, records).as_ref(), 1);
                     records
@@ -231,6 +208,7 @@ fn main() {
             &format!("blocking, 2 to {consumers}, 100-byte records, write and read"),
             records,
             100,
+            100 * records,
             || ours(directory, consumers, records),
             || by_hand(directory, records),
         );

@@ -190,6 +190,7 @@ fn main() {
         "keyed exchange, 2 to 2, 100-byte records",
         records,
         100,
+        0,
         || ours::<[u8; 100]>(records),
         || by_hand::<[u8; 100]>(records),
     );
@@ -198,6 +199,7 @@ fn main() {
         "keyed exchange, 2 to 2, 16-byte records",
         records,
         16,
+        0,
         || ours::<(u64, u64)>(records),
         || by_hand::<(u64, u64)>(records),
     );
