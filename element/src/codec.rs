@@ -119,6 +119,19 @@ pub trait Record: Sized + Send + 'static {
     fn decode_list(len: usize, input: &mut &[u8]) -> Result<Vec<Self>, CodecError> {
         crate::record_containers::list_of_each(len, input)
     }
+
+    /// Reads `len` arrays of `N` values, a count that is not to be trusted: those of
+    /// [`decode_array`](Self::decode_array) in turn. Bytes are copied all at once.
+    ///
+    /// # Errors
+    ///
+    /// As [`decode`](Self::decode).
+    fn decode_arrays<const N: usize>(
+        len: usize,
+        input: &mut &[u8],
+    ) -> Result<Vec<[Self; N]>, CodecError> {
+        crate::record_containers::list_of_each(len, input)
+    }
 }
 
 /// The bytes of one record.

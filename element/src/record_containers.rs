@@ -154,6 +154,11 @@ impl<T: Record, const N: usize> Record for [T; N] {
         T::decode_array(input)
     }
 
+    #[inline]
+    fn decode_list(len: usize, input: &mut &[u8]) -> Result<Vec<Self>, CodecError> {
+        T::decode_arrays(len, input)
+    }
+
     fn schema() -> Schema {
         Schema::Array(Box::new(T::schema()), u32::try_from(N).unwrap_or(u32::MAX))
     }

@@ -55,6 +55,23 @@ macro_rules! byte_slices {
         fn decode_list(len: usize, input: &mut &[u8]) -> Result<Vec<Self>, CodecError> {
             take_slice(input, len, "u8").map(<[u8]>::to_vec)
         }
+
+        #[inline]
+        fn decode_arrays<const N: usize>(
+            len: usize,
+            input: &mut &[u8],
+        ) -> Result<Vec<[Self; N]>, CodecError> {
+            if N == 0 {
+                return crate::record_containers::list_of_each(len, input);
+            }
+            let bytes = take_slice(input, len.saturating_mul(N), "u8")?;
+            let arrays = bytes.chunks_exact(N).map(|bytes| {
+                let mut array = [0; N];
+                array.copy_from_slice(bytes);
+                array
+            });
+            Ok(arrays.collect())
+        }
     };
 }
 

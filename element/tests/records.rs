@@ -231,4 +231,6 @@ fn arrays_and_lists_of_numbers_are_those_of_each_in_turn() {
     check(["a".to_owned(), String::new()]);
     check::<String, 70>(std::array::from_fn(|i| i.to_string()));
     check([[1_u32, 2], [3, 4]]);
+    check([[1_u8; 100], [2; 100], [3; 100]]);
+    check([[0_u8; 0]; 3]);
 }

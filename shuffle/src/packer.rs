@@ -222,11 +222,8 @@ fn unpack_unstamped<T: Record>(
 ) -> Result<(), CodecError> {
     let mut left = u32::decode(input)? as usize;
     while left > 0 {
-        let (records, room) = batch_of(left, input);
-        let mut values = Vec::with_capacity(room);
-        for _ in 0..records {
-            values.push(T::decode(input)?);
-        }
+        let records = left.min(BATCH_RECORDS);
+        let values = T::decode_list(records, input)?;
         left -= records;
         out.push_back(StreamElement::Batch(Batch::unstamped(values)));
     }
