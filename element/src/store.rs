@@ -175,6 +175,16 @@ pub trait StoreWriter: Send + fmt::Debug {
     /// [`StoreError`]; some of the bytes may have been written.
     fn write(&mut self, bytes: &[u8]) -> Result<(), StoreError>;
 
+    /// Appends all bytes of all parts, as one [`write`](Self::write) of them would. A store that can
+    /// take parts where they lie does; otherwise they are brought together first.
+    ///
+    /// # Errors
+    ///
+    /// As [`write`](Self::write).
+    fn write_parts(&mut self, parts: &[&[u8]]) -> Result<(), StoreError> {
+        self.write(&parts.concat())
+    }
+
     /// Makes everything written durable, the file's name included.
     ///
     /// # Errors

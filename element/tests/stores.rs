@@ -55,6 +55,38 @@ fn a_file_reads_back_by_position_as_it_was_appended() {
     });
 }
 
+/// More parts than one call of the system takes, and empty ones at any place.
+#[test]
+fn parts_are_appended_one_behind_the_other() {
+    each(|store| {
+        let bytes: Vec<u8> = (0..20_000_u32).map(|n| n as u8).collect();
+        let parts: Vec<&[u8]> = bytes.chunks(7).flat_map(|part| [&[][..], part, &[]]).collect();
+        let mut writer = store.create(ROLE, "parts").unwrap();
+        writer.write(b"front").unwrap();
+        writer.write_parts(&parts).unwrap();
+        writer.write_parts(&[]).unwrap();
+        writer.write_parts(&[&[], &[]]).unwrap();
+        writer.write(b"end").unwrap();
+        writer.sync().unwrap();
+        let expected = [b"front", bytes.as_slice(), b"end"].concat();
+        assert_eq!(get(store, "parts").unwrap(), expected);
+    });
+}
+
+/// Parts are one write, and fail as one.
+#[test]
+fn parts_that_fail_are_an_error() {
+    let store = FaultyStore::new(Arc::new(MemoryStore::new()));
+    let mut writer = store.create(ROLE, "parts").unwrap();
+    writer.write_parts(&[b"one", b"two"]).unwrap();
+    assert_eq!(store.count(Operation::Write), 1);
+    let kind = ErrorKind::StorageFull;
+    store.plan(Some(FaultPlan { operation: Operation::Write, nth: 1, and_after: false, kind }));
+    let error = writer.write_parts(&[b"three", b"four"]).unwrap_err();
+    assert_eq!((error.operation, error.role), (Operation::Write, ROLE));
+    assert_eq!(get(&store, "parts").unwrap(), b"onetwo");
+}
+
 #[test]
 fn names_are_listed_sorted_and_by_prefix() {
     each(|store| {

@@ -23,7 +23,6 @@ mod mapped;
 mod reader;
 mod writer;
 
-use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -69,7 +68,7 @@ pub struct FileShuffleOptions {
 pub struct FileShuffle {
     stores: Vec<Arc<dyn SpillStore>>,
     options: FileShuffleOptions,
-    open_files: OpenFiles,
+    open_files: Mutex<OpenFiles>,
 }
 
 /// Makes names of data files unique within this process.
@@ -85,7 +84,7 @@ impl FileShuffle {
     /// Partitions in several stores, in turn by partition.
     #[must_use]
     pub fn with_options(stores: Vec<Arc<dyn SpillStore>>, options: FileShuffleOptions) -> Self {
-        Self { stores, options, open_files: Mutex::new(HashMap::new()) }
+        Self { stores, options, open_files: Mutex::default() }
     }
 
     /// All complete partitions, in no particular order: what a TaskManager reports.
@@ -166,15 +165,8 @@ impl FileShuffle {
         let lost = ShuffleError::Lost { partition: *partition };
         let store = self.stores.get(number).ok_or(lost)?;
         let mut open = self.open_files.lock();
-        if let Some(file) = open.get(&name).and_then(std::sync::Weak::upgrade) {
-            return Ok(file);
-        }
-        let file = DataFile::open(store.as_ref(), &name, self.options.read)
-            .map_err(|source| storage_error(partition, source))?;
-        let file = Arc::new(file);
-        open.retain(|_, file| file.strong_count() > 0);
-        open.insert(name, Arc::downgrade(&file));
-        Ok(file)
+        open.get(store.as_ref(), &name, self.options.read)
+            .map_err(|source| storage_error(partition, source))
     }
 }
 
@@ -227,6 +219,9 @@ impl ShuffleService for FileShuffle {
     }
 
     fn release(&self, partition: &PartitionIdentity) -> Result<(), ShuffleError> {
+        self.open_files
+            .lock()
+            .forget(|name| index::data_name_parts(name).is_some_and(|(of, _)| of == *partition));
         for store in &self.stores {
             index::delete(store.as_ref(), partition)
                 .map_err(|source| ShuffleError::Storage { partition: *partition, source })?;

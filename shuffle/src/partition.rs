@@ -164,6 +164,16 @@ pub trait ResultPartitionWriter: Send {
     /// [`ShuffleError`]; the writer is of no use afterwards.
     fn write(&mut self, subpartition: SubpartitionIndex, block: &[u8]) -> Result<(), ShuffleError>;
 
+    /// Appends many blocks, in this order: as [`ResultPartitionWriter::write`] of each. A service that
+    /// can take them to where they rest without a copy of its own does.
+    ///
+    /// # Errors
+    ///
+    /// As [`ResultPartitionWriter::write`]; some of the blocks may have been appended.
+    fn write_all(&mut self, blocks: &[(SubpartitionIndex, &[u8])]) -> Result<(), ShuffleError> {
+        blocks.iter().try_for_each(|(subpartition, block)| self.write(*subpartition, block))
+    }
+
     /// Appends a block to every subpartition; stored once (FLIP-148, "broadcast").
     ///
     /// # Errors

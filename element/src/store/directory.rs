@@ -1,7 +1,7 @@
 //! Files in one directory of the local disk.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, IoSlice, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -80,6 +80,24 @@ fn sync_directory_of(path: &Path, root: &Path, up_to_root: bool) -> io::Result<(
     Ok(())
 }
 
+/// Parts that one call of the system takes at most (`IOV_MAX` of Linux).
+const PARTS: usize = 1_024;
+
+/// Writes all of `slices`, however little the system takes at once.
+fn write_all(file: &mut File, mut slices: &mut [IoSlice<'_>]) -> io::Result<()> {
+    // Empty ones in front go, so that a write of nothing always means a file that takes nothing.
+    IoSlice::advance_slices(&mut slices, 0);
+    while !slices.is_empty() {
+        match file.write_vectored(slices) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(written) => IoSlice::advance_slices(&mut slices, written),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
 impl SpillStore for DirectoryStore {
     fn create(&self, role: FileRole, name: &str) -> Result<Box<dyn StoreWriter>, StoreError> {
         let path = self.root.join(name);
@@ -147,6 +165,16 @@ impl DirectoryWriter {
 impl StoreWriter for DirectoryWriter {
     fn write(&mut self, bytes: &[u8]) -> Result<(), StoreError> {
         self.file.write_all(bytes).map_err(|error| self.failed(Operation::Write, error))
+    }
+
+    fn write_parts(&mut self, parts: &[&[u8]]) -> Result<(), StoreError> {
+        for parts in parts.chunks(PARTS) {
+            let mut slices: Vec<IoSlice<'_>> =
+                parts.iter().map(|part| IoSlice::new(part)).collect();
+            write_all(&mut self.file, &mut slices)
+                .map_err(|error| self.failed(Operation::Write, error))?;
+        }
+        Ok(())
     }
 
     fn sync(&mut self) -> Result<(), StoreError> {

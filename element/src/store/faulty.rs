@@ -134,6 +134,11 @@ impl StoreWriter for FaultyWriter {
         self.inner.write(bytes)
     }
 
+    fn write_parts(&mut self, parts: &[&[u8]]) -> Result<(), StoreError> {
+        self.faults.lock().check(Operation::Write, self.role, &self.name)?;
+        self.inner.write_parts(parts)
+    }
+
     fn sync(&mut self) -> Result<(), StoreError> {
         self.faults.lock().check(Operation::Sync, self.role, &self.name)?;
         self.inner.sync()

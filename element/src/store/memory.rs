@@ -96,6 +96,12 @@ impl StoreWriter for MemoryFile {
         Ok(())
     }
 
+    fn write_parts(&mut self, parts: &[&[u8]]) -> Result<(), StoreError> {
+        let mut content = self.content.write();
+        parts.iter().for_each(|part| content.extend_from_slice(part));
+        Ok(())
+    }
+
     fn sync(&mut self) -> Result<(), StoreError> {
         Ok(())
     }

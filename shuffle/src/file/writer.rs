@@ -67,34 +67,71 @@ impl FileWriter {
         ShuffleError::Storage { partition: self.partition, source }
     }
 
-    fn append(&mut self, subpartition: u32, row: usize, block: &[u8]) -> Result<(), ShuffleError> {
-        let partition = self.partition;
-        let (bytes, limit) = (block.len() as u64, block::LIMIT);
+    /// Gives a block its number.
+    fn place(&mut self, subpartition: u32, bytes: usize) -> Result<Place, ShuffleError> {
+        let (partition, bytes, limit) = (self.partition, bytes as u64, block::LIMIT);
         if bytes > limit {
             return Err(ShuffleError::BlockTooLarge { partition, bytes, limit });
         }
-        let subpartitions = self.blocks.len() as u32 - 1;
-        let lost = ShuffleError::Lost { partition };
-        let data = self.data.as_mut().ok_or(lost)?;
-        let Some(number) = self.blocks.get_mut(row) else {
-            let asked = subpartition;
-            return Err(ShuffleError::NoSuchSubpartition { partition, subpartitions, asked });
+        let no_such = self.no_such(subpartition);
+        let Some((every, each)) = self.blocks.split_last_mut() else { return Err(no_such) };
+        let next = match subpartition {
+            EVERY => every,
+            index => each.get_mut(index as usize).ok_or(no_such)?,
         };
-        let place = Place { identity: self.identity, subpartition, number: *number };
-        let (header, checksum, stored) =
-            block::seal(place, block, self.compression, &mut self.scratch);
-        let offset = data.length();
-        data.append(&header)
-            .and_then(|()| data.append(stored))
-            .map_err(|source| ShuffleError::Storage { partition, source })?;
-        *number += 1;
+        let number = *next;
+        *next += 1;
+        Ok(Place { identity: self.identity, subpartition, number })
+    }
+
+    fn no_such(&self, asked: u32) -> ShuffleError {
+        let subpartitions = self.blocks.len() as u32 - 1;
+        ShuffleError::NoSuchSubpartition { partition: self.partition, subpartitions, asked }
+    }
+
+    /// Notes a block of `length` bytes, header included, at the file's end.
+    fn note(&mut self, subpartition: u32, offset: u64, length: u64, checksum: u32) {
         self.checksum.update(&checksum.to_le_bytes());
-        let length = data.length() - offset;
         match self.runs.last_mut() {
             Some(run) if run.subpartition == subpartition => run.length += length,
             _ => self.runs.push(Run { subpartition, offset, length }),
         }
+    }
+
+    fn data(&mut self) -> Result<&mut DataWriter, ShuffleError> {
+        self.data.as_mut().ok_or(ShuffleError::Lost { partition: self.partition })
+    }
+
+    fn append(&mut self, subpartition: u32, block: &[u8]) -> Result<(), ShuffleError> {
+        let place = self.place(subpartition, block.len())?;
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let (header, checksum, stored) = block::seal(place, block, self.compression, &mut scratch);
+        let data = self.data()?;
+        let offset = data.length();
+        let (appended, length) = (data.append(&[&header, stored]), data.length() - offset);
+        self.scratch = scratch;
+        appended.map_err(|source| self.failed(source))?;
+        self.note(subpartition, offset, length, checksum);
         Ok(())
+    }
+
+    /// Seals some blocks as they are, and writes them from where they lie. They are about a piece, so
+    /// that the processor's cache has them still when they are written.
+    fn append_raw(&mut self, blocks: &[(SubpartitionIndex, &[u8])]) -> Result<(), ShuffleError> {
+        let mut offset = self.data()?.length();
+        let mut headers = Vec::with_capacity(blocks.len());
+        for (subpartition, block) in blocks {
+            let place = self.place(subpartition.0, block.len())?;
+            let (header, checksum, _) =
+                block::seal(place, block, Compression::None, &mut self.scratch);
+            let length = (header.len() + block.len()) as u64;
+            self.note(subpartition.0, offset, length, checksum);
+            offset += length;
+            headers.push(header);
+        }
+        let sealed = headers.iter().zip(blocks);
+        let parts: Vec<&[u8]> = sealed.flat_map(|(header, block)| [&header[..], block.1]).collect();
+        self.data()?.append(&parts).map_err(|source| self.failed(source))
     }
 
     /// Writes the index beside, then gives it its name: from here on the partition is there.
@@ -113,18 +150,35 @@ impl FileWriter {
 
 impl ResultPartitionWriter for FileWriter {
     fn write(&mut self, subpartition: SubpartitionIndex, block: &[u8]) -> Result<(), ShuffleError> {
-        if subpartition.0 as usize + 1 >= self.blocks.len() {
-            return Err(ShuffleError::NoSuchSubpartition {
-                partition: self.partition,
-                subpartitions: self.blocks.len() as u32 - 1,
-                asked: subpartition.0,
-            });
+        if subpartition.0 == EVERY {
+            return Err(self.no_such(EVERY));
         }
-        self.append(subpartition.0, subpartition.0 as usize, block)
+        self.append(subpartition.0, block)
+    }
+
+    fn write_all(&mut self, mut blocks: &[(SubpartitionIndex, &[u8])]) -> Result<(), ShuffleError> {
+        if self.compression != Compression::None {
+            return blocks.iter().try_for_each(|(index, block)| self.write(*index, block));
+        }
+        while !blocks.is_empty() {
+            let (mut room, mut count) = (self.data()?.room(), 0);
+            for (_, block) in blocks {
+                count += 1;
+                let length = block::HEADER + block.len();
+                if length >= room {
+                    break;
+                }
+                room -= length;
+            }
+            let (piece, rest) = blocks.split_at(count);
+            self.append_raw(piece)?;
+            blocks = rest;
+        }
+        Ok(())
     }
 
     fn write_broadcast(&mut self, block: &[u8]) -> Result<(), ShuffleError> {
-        self.append(EVERY, self.blocks.len() - 1, block)
+        self.append(EVERY, block)
     }
 
     fn finish(mut self: Box<Self>) -> Result<FinishedPartition, ShuffleError> {

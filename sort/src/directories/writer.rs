@@ -33,14 +33,18 @@ impl MovingWriter {
         Self { shared, inner, place, role, name: name.to_owned(), written: 0 }
     }
 
-    /// Appends `bytes` where the file is.
-    fn write_here(&mut self, bytes: &[u8]) -> Result<(), StoreError> {
+    /// Appends all parts where the file is.
+    fn write_here(&mut self, parts: &[&[u8]]) -> Result<(), StoreError> {
         let place = &self.shared.places[self.place];
-        if !place.reserve(&self.name, bytes.len() as u64) {
+        let bytes = parts.iter().map(|part| part.len() as u64).sum();
+        if !place.reserve(&self.name, bytes) {
             return Err(self.over_quota());
         }
-        place.note(self.inner.write(bytes))?;
-        self.written += bytes.len() as u64;
+        place.note(match parts {
+            [bytes] => self.inner.write(bytes),
+            parts => self.inner.write_parts(parts),
+        })?;
+        self.written += bytes;
         Ok(())
     }
 
@@ -99,10 +103,14 @@ impl MovingWriter {
 
 impl StoreWriter for MovingWriter {
     fn write(&mut self, bytes: &[u8]) -> Result<(), StoreError> {
-        let Err(first) = self.write_here(bytes) else { return Ok(()) };
+        self.write_parts(&[bytes])
+    }
+
+    fn write_parts(&mut self, parts: &[&[u8]]) -> Result<(), StoreError> {
+        let Err(first) = self.write_here(parts) else { return Ok(()) };
         let from = self.place;
         for place in self.shared.order() {
-            if place != from && self.move_to(place).is_ok() && self.write_here(bytes).is_ok() {
+            if place != from && self.move_to(place).is_ok() && self.write_here(parts).is_ok() {
                 return Ok(());
             }
         }
