@@ -5,6 +5,7 @@
 //! ```
 
 use std::collections::{HashMap, VecDeque};
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 
@@ -52,9 +53,11 @@ impl OpenFiles {
         name: &str,
         mode: ReadMode,
     ) -> Result<Arc<DataFile>, StoreError> {
-        if let Some(file) = self.shared.get(name).and_then(Weak::upgrade) {
+        let shared = self.shared.get(name).and_then(Weak::upgrade);
+        if let Some(file) = shared.filter(|file| file.is_in_place()) {
             return Ok(file);
         }
+        self.forget(|other| other == name);
         let file = Arc::new(DataFile::open(store, name, mode)?);
         if file.is_mapped() {
             // An earlier making of the same partition is read by nobody who comes now.
@@ -181,7 +184,7 @@ impl<'a> Parts<'a> {
 #[derive(Debug)]
 pub(super) enum DataFile {
     /// Mapped; closed since.
-    Mapped { map: Mmap, path: PathBuf },
+    Mapped { map: Mmap, path: PathBuf, inode: u64 },
     /// Open, read by position.
     Open(Box<dyn StoreReader>),
 }
@@ -201,8 +204,9 @@ impl DataFile {
         if file.is_empty()? {
             return Ok(Self::Open(file));
         }
-        match mapped::map(&path) {
-            Ok(map) => Ok(Self::Mapped { map, path }),
+        let inode = std::fs::metadata(&path).map(|metadata| metadata.ino());
+        match inode.and_then(|inode| Ok((inode, mapped::map(&path)?))) {
+            Ok((inode, map)) => Ok(Self::Mapped { map, path, inode }),
             Err(source) => Err(StoreError {
                 operation: Operation::Open,
                 role: FileRole::PartitionData,
@@ -212,11 +216,22 @@ impl DataFile {
         }
     }
 
+    /// Whether the file still stands where it was opened: a map outlives a file that somebody deleted or
+    /// replaced, which is to be found out.
+    fn is_in_place(&self) -> bool {
+        match self {
+            Self::Open(_) => true,
+            Self::Mapped { path, inode, .. } => {
+                std::fs::metadata(path).is_ok_and(|metadata| metadata.ino() == *inode)
+            }
+        }
+    }
+
     /// The file's length at this moment. A mapped file that was unlinked is as long as its map.
     pub(super) fn length(&self) -> Result<u64, StoreError> {
         match self {
             Self::Open(file) => file.len(),
-            Self::Mapped { map, path } => {
+            Self::Mapped { map, path, .. } => {
                 let mapped = map.len() as u64;
                 Ok(std::fs::metadata(path).map_or(mapped, |metadata| metadata.len()))
             }
