@@ -131,6 +131,9 @@ fn scatter<const VALUES: usize>(
 fn insert_all(entries: &mut [Entry]) {
     let mut moves = 4 * entries.len();
     for at in 1..entries.len() {
+        if entries[at - 1].prefix <= entries[at].prefix {
+            continue;
+        }
         moves = moves.saturating_sub(insert(entries, at));
         if moves == 0 {
             entries.sort_unstable_by_key(|entry| (entry.prefix, entry.at));

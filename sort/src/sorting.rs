@@ -82,6 +82,30 @@ pub(crate) fn sort_groups_beyond(
             sort_by_prefix(entries);
         }
     }
+    order_groups_beyond(small, entries, source, rules, cancel)
+}
+
+/// Orders those groups of one prefix, of entries sorted by prefix, that are longer than `small`.
+///
+/// # Errors
+///
+/// [`SortError::Cancelled`].
+pub(crate) fn order_groups_beyond(
+    small: usize,
+    entries: &mut [Entry],
+    source: &impl Keyed,
+    rules: &Rules,
+    cancel: Option<&CancelFlag>,
+) -> Result<u64, SortError> {
+    // One that is longer has two entries half of `small` apart, the first of them at a multiple of that.
+    let half = small / 2;
+    let is_long = |at: usize| match (entries.get(at), entries.get(at + half)) {
+        (Some(a), Some(b)) => a.prefix == b.prefix,
+        _ => false,
+    };
+    if half > 0 && !(0..entries.len()).step_by(half).any(is_long) {
+        return Ok(0);
+    }
     let mut sorting = Sorting { source, rules, deep: 0, cancel, since_check: 0 };
     sorting.groups(small, entries, |sorting, group| {
         let prefix = group.first().map_or(0, |first| first.prefix);

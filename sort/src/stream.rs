@@ -115,10 +115,17 @@ impl SortedStream {
         mut each: impl FnMut(SortedRecord<'_>) -> Result<(), E>,
     ) -> Result<usize, E> {
         let mut handed = 0;
-        while handed < most && (self.step() || self.advance().map_err(|error| *error)?) {
+        while handed < most && self.advance().map_err(|error| *error)? {
             handed += 1;
             if let Some(record) = self.current() {
                 each(record)?;
+            }
+            if let Source::Memory(memory) = &mut self.source {
+                let ahead = (most - handed).min(self.until_check as usize);
+                let (more, result) = memory.hand_over(ahead, &mut each);
+                handed += more;
+                self.until_check -= more as u32;
+                result?;
             }
         }
         Ok(handed)
@@ -160,15 +167,6 @@ impl SortedStream {
         self.end();
         self.spiller.check_deletions()?;
         Ok(self.stats())
-    }
-
-    /// Goes to the next record, if that takes no more than a step in memory.
-    #[inline]
-    fn step(&mut self) -> bool {
-        let Source::Memory(memory) = &mut self.source else { return false };
-        let goes = self.until_check > 0 && memory.step();
-        self.until_check -= u32::from(goes);
-        goes
     }
 
     /// Goes to the next record; false at the end.

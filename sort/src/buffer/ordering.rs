@@ -8,7 +8,7 @@ use crate::page::Page;
 use crate::radix::{Entry, FEW, OF_FEW, OF_MANY, TwoDigits};
 use crate::record::{self, Head, Layout};
 use crate::rules::Rules;
-use crate::sorting::{Keyed, LARGE, sort_groups_beyond};
+use crate::sorting::{Keyed, LARGE, order_groups_beyond, sort_groups_beyond};
 use crate::{CancelFlag, SortError};
 
 /// Bytes from a record's first to its last that are mostly enough to know which cache lines it is in.
@@ -75,12 +75,14 @@ impl Buffer {
         made.reserve_exact(length);
         if !is_aside {
             self.for_each_of(part, rules, |prefix, at, _| made.push(Entry { prefix, at }));
-        } else if length <= FEW {
+            return sort_groups_beyond(LARGE, entries, self, rules, cancel);
+        }
+        if length <= FEW {
             self.sort_by_digits::<OF_FEW>(part, aside, entries, rules);
         } else {
             self.sort_by_digits::<OF_MANY>(part, aside, entries, rules);
         }
-        sort_groups_beyond(LARGE, entries, self, rules, cancel)
+        order_groups_beyond(LARGE, entries, self, rules, cancel)
     }
 
     /// The bytes from a record's first on; the page's rest, records of later arrival included.
