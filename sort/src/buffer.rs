@@ -163,17 +163,6 @@ impl Buffer {
         records.len()
     }
 
-    /// Reads a byte of the place of each record that is about to be appended. Their sum is of no
-    /// meaning: the loads do not wait for each other, as the stores would.
-    #[inline]
-    pub(crate) fn peek(&self, records: &[Staged]) -> u8 {
-        let mut start = 0;
-        records.iter().fold(0_u8, |sum, staged| {
-            let bytes = staged.end - std::mem::replace(&mut start, staged.end);
-            sum ^ self.parts.get(self.part(staged.prefix)).map_or(0, |part| part.open.peek(bytes))
-        })
-    }
-
     /// Makes room for a record of `bytes`; false if the account refuses and records must go first.
     pub(crate) fn grow(
         &mut self,

@@ -366,9 +366,6 @@ impl ExternalSorter {
     }
 
     fn settle_all(&mut self, stage: &Stage) -> Result<(), SortError> {
-        if stage.holds_back() {
-            std::hint::black_box(self.buffer.peek(&stage.records));
-        }
         let (bytes, mut rest) = (stage.bytes.as_slice(), stage.records.as_slice());
         let mut start = 0;
         // Bytes are missing only where a writer took them away and then panicked.

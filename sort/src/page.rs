@@ -1,7 +1,7 @@
 //! [`Page`]: memory that records are put into, one behind the other.
 //!
-//! All its bytes are there from the start, so that a place can be read before it is written: the
-//! cache lines of many pages are asked for at once, and stores do not wait for one after the other.
+//! All its bytes are there from the start, so that a short record can be copied as one block, whatever
+//! its length, and the bytes behind it along with it.
 
 /// The least that a system maps.
 const SYSTEM_PAGE: usize = 4 << 10;
@@ -75,12 +75,6 @@ impl Page {
         }
         self.filled += length;
         true
-    }
-
-    /// The byte that ends a record of `bytes`, were it appended.
-    #[inline]
-    pub(crate) fn peek(&self, bytes: usize) -> u8 {
-        self.bytes.get(self.filled + bytes.saturating_sub(1)).copied().unwrap_or(0)
     }
 
     pub(crate) fn clear(&mut self) {

@@ -1,8 +1,9 @@
 //! [`Stage`]: the latest records, on their way to their pages, some tens at a time.
 //!
-//! The page of a hashed key is seldom in the cache, and a store that misses holds up those behind it.
-//! So records are put down one behind the other in a place that always is, and moved together: first
-//! a byte of each one's place is read, which fetches all their cache lines at once, then each is copied.
+//! A record's key says where it belongs only once it is written down. So records are written one behind
+//! the other, in a place that is always in the cache, and moved together, in a loop that does nothing
+//! else: so many stores that miss wait for memory at once. (To read the places first, for their cache
+//! lines, was dearer: 0.33 to 0.25 s for 10 M records without.)
 //!
 //! Filled by the sorter's callers, emptied by the sorter. Of constant size but for long records.
 
@@ -51,12 +52,6 @@ impl Stage {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.records.is_empty()
-    }
-
-    /// Whether records wait here at all.
-    #[inline]
-    pub(crate) fn holds_back(&self) -> bool {
-        self.most > 1
     }
 
     #[inline]

@@ -2,8 +2,9 @@
 //!
 //! A buffer's sort leaves small groups of equal prefix as they are: to order them is to read their
 //! records, which lie anywhere in memory, and whoever drains the buffer reads them soon after. So the
-//! drain does both at once: it reads a byte of some ten records, whose cache lines arrive together,
-//! then orders the groups among them. Each record is missed once.
+//! drain does both at once: it takes some ten records and orders the groups among them. Where the
+//! buffer is of one part, which no cache holds, it reads a byte of each first: their cache lines
+//! arrive together, and each record is missed once.
 //!
 //! Filled by the stream and by the writer of runs. Of constant size, whatever the records are.
 
@@ -74,7 +75,9 @@ impl Window {
             rest.iter().take_while(|entry| last.is_some_and(|l| l.prefix == entry.prefix)).count();
         self.entries[..len].copy_from_slice(&ahead[..len]);
         (self.len, self.next) = (len, 0);
-        std::hint::black_box(buffer.touch(&self.entries[..len]));
+        if buffer.parts() == 1 {
+            std::hint::black_box(buffer.touch(&self.entries[..len]));
+        }
         // Looked at as a whole first, for most windows hold no group.
         let pairs = ahead.iter().zip(ahead.get(1..len).unwrap_or_default());
         if pairs.fold(false, |found, (a, b)| found | (a.prefix == b.prefix)) {
