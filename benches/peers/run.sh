@@ -64,7 +64,9 @@ files=(tmp="$tmp")
 add_files() {
   case $1 in
     J3) files+=(file="$data/words.txt") ;;
-    J5) rm -f "$data"/sorted.txt*; files+=(file="$data/sort.txt" out="$data/sorted.txt") ;;
+    J5) rm -f "$data"/sorted.txt*; files+=(file="$data/sort.txt" out="$data/sorted.txt")
+      # Each begins with no page of another's waiting for the disk.
+      sync ;;
   esac
 }
 
