@@ -99,15 +99,15 @@ fn drain(parts: Vec<SortedStream>, output: &File) -> Result<SortStats> {
 fn write(mut part: SortedStream, output: &File, start: u64) -> Result<SortStats> {
     let mut offset = start;
     let mut lines = Vec::with_capacity(OUTPUT);
-    while let Some(record) = part.next()? {
-        if lines.len() == OUTPUT {
-            output.write_all_at(&lines, offset)?;
-            offset += lines.len() as u64;
-            lines.clear();
-        }
+    while part.hand_over(OUTPUT / LINE, |record| {
         lines.extend_from_slice(record.key);
         lines.extend_from_slice(record.payload);
+        Ok::<_, Error>(())
+    })? > 0
+    {
+        output.write_all_at(&lines, offset)?;
+        offset += lines.len() as u64;
+        lines.clear();
     }
-    output.write_all_at(&lines, offset)?;
     Ok(part.close()?)
 }
