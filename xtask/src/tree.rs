@@ -15,10 +15,12 @@ pub(crate) const CRATES: &[&str] = &[
 
 const SKIPPED: &[&str] = &["target", "data", "peers", "node_modules", "__pycache__"];
 
-/// The workspace's folder.
+/// The workspace's folder: that of the run, for several clones may share one folder of builds, and with it
+/// a program that another of them has built.
 pub(crate) fn root() -> PathBuf {
-    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
-    own.parent().unwrap_or(own).to_path_buf()
+    let built = || env!("CARGO_MANIFEST_DIR").into();
+    let own = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(built));
+    own.parent().unwrap_or(&own).to_path_buf()
 }
 
 /// All files below `folder` with one of `extensions`, as path and text, by path.
