@@ -133,6 +133,7 @@ fn a_backlog_combines_by_pane_before_it_reaches_state() {
 #[test]
 fn the_overlap_of_sliding_windows_costs_nothing() {
     for mixed in [false, true] {
+        let tumbling = cost(mixed, TumblingEventTime::of(1.secs()), false);
         let few = cost(mixed, SlidingEventTime::of(10.secs(), 1.secs()), false);
         let many = cost(mixed, SlidingEventTime::of(400.secs(), 1.secs()), false);
         assert_eq!(few.treatment, "combine");
@@ -144,12 +145,15 @@ fn the_overlap_of_sliding_windows_costs_nothing() {
             per_window(&many),
             per_window(&few)
         );
+        let accesses = per_window(&many) / per_window(&tumbling);
+        assert!(accesses <= 3.5, "{accesses} times those of a tumbling window");
         assert!(per_window(&few) <= 6.0, "{} accesses a window", per_window(&few));
         for cost in [&few, &many] {
             let (merges, windows) = (cost.merges, cost.results.len() as u64);
             assert!(merges <= 3 * windows, "{merges} merges for {windows} windows");
         }
         // What comes and goes within the phase is not written, but for one aggregate a window.
+        assert_eq!(tumbling.store, 0);
         assert!(many.store <= many.results.len() as u64, "{}", many.store);
     }
 }

@@ -6,8 +6,7 @@
 //! Sliding windows have more outputs, for they go on until the last record has left them: at an hour,
 //! 3,599 more of each key, 36 % in the full size. Each costs what one of a tumbling window does, so the
 //! hour is to be held against the second row: tumbling windows of as many records over 3,599 seconds
-//! more, which have as many outputs. That is so in stream mode; in batch mode a key's timers are dearer
-//! the more there are, the second row suffers from it alone, and the first is the one to hold against.
+//! more, which have as many outputs.
 
 mod common;
 

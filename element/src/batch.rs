@@ -107,12 +107,16 @@ impl<T> Batch<T> {
         match (&mut self.timestamps, timestamp) {
             (Some(stamps), Some(stamp)) => stamps.push(stamp),
             (None, None) => {}
-            (stamps, stamp) => {
-                assert!(self.values.is_empty(), "a batch is all stamped or all unstamped");
-                *stamps = stamp.map(|stamp| vec![stamp]);
-            }
+            (_, timestamp) => self.begin(timestamp),
         }
         self.values.push(value);
+    }
+
+    /// The first record says whether there are timestamps.
+    #[cold]
+    fn begin(&mut self, timestamp: Option<Timestamp>) {
+        assert!(self.values.is_empty(), "a batch is all stamped or all unstamped");
+        self.timestamps = timestamp.map(|stamp| vec![stamp]);
     }
 
     /// Appends records up to the first that the batch does not [admit](Self::admits), and answers how many.

@@ -26,9 +26,11 @@ use crate::error::{JobError, TaskError};
 use crate::events::FinishedOutput;
 use crate::executor::Executor;
 use crate::factory::{EdgeFactory, InputSpec, InputTransport, OutputSpec, OutputTransport, Wire};
+use crate::operator::hashed_keys::HashedKeys;
 use crate::operator::selector::KeySelector;
 use crate::output::{Output, Pump, Signal};
 use crate::task::FinishedOutputs;
+use crate::user::Position;
 
 /// Which subpartition each record of a batch goes to; chosen once, outside of the loop.
 pub trait Route<T>: Send {
@@ -39,19 +41,18 @@ pub trait Route<T>: Send {
 /// By the key's group: the subtask that owns the hash.
 pub struct KeyRoute<T, K> {
     selector: KeySelector<T, K>,
-    scratch: Vec<u8>,
-    hashes: Vec<KeyHash>,
+    keys: HashedKeys<K>,
     groups: MaxParallelism,
     consumers: u32,
 }
 
 impl<T: Send, K: Key> Route<T> for KeyRoute<T, K> {
     fn targets(&mut self, values: &[T], into: &mut Vec<SubpartitionIndex>) {
-        let Self { selector, scratch, hashes, groups, consumers } = self;
-        hashes.clear();
-        selector.hashes(values, scratch, hashes);
+        let Self { selector, keys, groups, consumers } = self;
+        keys.clear();
+        selector.hashed(values, &mut Position::default(), keys);
         let target = |hash: &KeyHash| SubpartitionIndex(groups.subtask_of(*hash, *consumers).0);
-        into.extend(hashes.iter().map(target));
+        into.extend(keys.hashes().iter().map(target));
     }
 }
 
@@ -245,8 +246,7 @@ macro_rules! edge_constructors {
                     route: EdgeRoute::Key(Arc::new(move |groups, consumers| {
                         Box::new(KeyRoute {
                             selector: selector.clone(),
-                            scratch: Vec::new(),
-                            hashes: Vec::new(),
+                            keys: HashedKeys::default(),
                             groups,
                             consumers,
                         })

@@ -155,32 +155,19 @@ impl<T> BatchBuffer<T> {
     /// # Errors
     ///
     /// What `out` says of the batch.
-    #[inline]
+    #[inline(always)]
     pub fn push(
         &mut self,
         value: T,
         timestamp: Option<Timestamp>,
         out: &mut dyn Output<T>,
     ) -> Result<(), TaskError> {
-        if self.takes(timestamp) {
-            self.put(value, timestamp);
-            return Ok(());
-        }
-        self.push_at_edge(value, timestamp, out)
-    }
-
-    /// Whether a record goes between others of its batch, so that nothing is to be done but to
-    /// [`put`](Self::put) it there.
-    #[inline]
-    pub(crate) fn takes(&self, timestamp: Option<Timestamp>) -> bool {
         let len = self.pending.len();
-        len > 0 && len + 1 < element::BATCH_RECORDS && self.pending.admits(timestamp)
-    }
-
-    /// Adds a record that the batch takes.
-    #[inline]
-    pub(crate) fn put(&mut self, value: T, timestamp: Option<Timestamp>) {
+        if len == 0 || len + 1 >= element::BATCH_RECORDS || !self.pending.admits(timestamp) {
+            return self.push_at_edge(value, timestamp, out);
+        }
         self.pending.push(value, timestamp);
+        Ok(())
     }
 
     /// Adds a batch's first or last record.
@@ -221,14 +208,9 @@ impl<T> BatchBuffer<T> {
 pub(crate) struct FirstError(Option<Box<TaskError>>);
 
 impl FirstError {
-    /// Whether none is kept.
-    #[inline]
-    pub(crate) fn is_none(&self) -> bool {
-        self.0.is_none()
-    }
-
     /// Does `emit`, unless an error is kept.
-    #[inline]
+    // Once a record: what `emit` borrows goes by way of memory to a call.
+    #[inline(always)]
     pub(crate) fn of(&mut self, emit: impl FnOnce() -> Result<(), TaskError>) {
         if self.0.is_none()
             && let Err(error) = emit()

@@ -82,8 +82,8 @@ impl InMemory {
 
     /// The record that [`InMemory::advance`] went to.
     #[inline]
-    pub(crate) fn current(&self) -> Option<SortedRecord<'_>> {
-        record::split(self.bytes())
+    pub(crate) fn current(&self) -> SortedRecord<'_> {
+        record::split(self.bytes()).unwrap_or_default()
     }
 
     /// Goes to the next record, if it has been read ahead.
@@ -109,9 +109,8 @@ impl InMemory {
         let buffer = &self.held.buffer;
         let ahead = self.window.ahead(most);
         for (index, entry) in ahead.iter().enumerate() {
-            if let Some(record) = record::split(buffer.bytes_at(entry.at))
-                && let Err(error) = each(record)
-            {
+            let record = record::split(buffer.bytes_at(entry.at)).unwrap_or_default();
+            if let Err(error) = each(record) {
                 self.window.pass(index + 1);
                 return (index + 1, Err(error));
             }

@@ -95,33 +95,6 @@ pub(crate) fn number(bytes: &[u8]) -> Option<u64> {
     (u16::from_le_bytes([*low, *high]) == 8).then_some(u64::from_ne_bytes(*key))
 }
 
-/// What a record of the narrow form begins with: equal in two records whose keys are of one length and
-/// that both have a timestamp, or both have none.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Head(u16);
-
-impl Head {
-    /// That of the record at the front of `bytes`; `None` for the wide form.
-    #[inline]
-    pub(crate) fn of(bytes: &[u8]) -> Option<Self> {
-        u16_at(bytes, 0).filter(|head| head & WIDE != WIDE).map(Self)
-    }
-
-    /// The key of a record that begins so.
-    #[inline]
-    pub(crate) fn key(self, bytes: &[u8]) -> Option<&[u8]> {
-        let key_at = if self.0 & HAS_TIMESTAMP == 0 { 4 } else { 12 };
-        bytes.get(key_at..)?.get(..usize::from(self.0 & WIDE))
-    }
-
-    /// The timestamp of a record that begins so.
-    #[inline]
-    pub(crate) fn timestamp(self, bytes: &[u8]) -> i64 {
-        let stamped = bytes.get(4..).filter(|_| self.0 & HAS_TIMESTAMP != 0);
-        stamped.and_then(<[u8]>::first_chunk).map_or(NO_TIMESTAMP, |ts| i64::from_le_bytes(*ts))
-    }
-}
-
 /// Bytes of a record with this key and payload.
 ///
 /// # Errors
@@ -249,12 +222,6 @@ mod tests {
         let is_number =
             timestamp == NO_TIMESTAMP && key.len() == 8 && payload.len() <= NARROW_PAYLOAD;
         assert_eq!(number(&direct), is_number.then_some(u64::from_ne_bytes([7; 8])));
-        let head = Head::of(&direct);
-        assert_eq!(head.is_some(), is_narrow(key.len(), payload.len()));
-        if let Some(head) = head {
-            assert_eq!(head.key(&direct), Some(&key[..]));
-            assert_eq!(head.timestamp(&direct), timestamp);
-        }
 
         if !is_narrow(key.len(), payload.len()) {
             return;

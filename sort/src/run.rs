@@ -120,10 +120,24 @@ impl RunWriter {
         spiller: &mut Spiller,
     ) -> Result<(), SortError> {
         if self.block.len() - HEAD + length > self.block_bytes {
-            self.flush(spiller)?;
-            if length > self.block_bytes {
-                return self.write_alone(from.get(..length).unwrap_or_default(), spiller);
-            }
+            return self.append_to_next(from, length, spiller);
+        }
+        page::append_from(&mut self.block, from, length);
+        self.records += 1;
+        Ok(())
+    }
+
+    /// Appends a record that the block has no room for.
+    #[cold]
+    fn append_to_next(
+        &mut self,
+        from: &[u8],
+        length: usize,
+        spiller: &mut Spiller,
+    ) -> Result<(), SortError> {
+        self.flush(spiller)?;
+        if length > self.block_bytes {
+            return self.write_alone(from.get(..length).unwrap_or_default(), spiller);
         }
         page::append_from(&mut self.block, from, length);
         self.records += 1;
@@ -159,7 +173,6 @@ impl RunWriter {
     }
 
     /// Writes a record that is longer than a block from where it is, without a copy.
-    #[cold]
     fn write_alone(&mut self, record: &[u8], spiller: &Spiller) -> Result<(), SortError> {
         spiller.check_cancel()?;
         self.index(record, &spiller.rules);

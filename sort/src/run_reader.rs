@@ -188,8 +188,8 @@ impl RunReader {
 
     /// The current record.
     #[inline]
-    pub(crate) fn current(&self) -> Option<SortedRecord<'_>> {
-        record::split(self.raw.get(self.at..)?)
+    pub(crate) fn current(&self) -> SortedRecord<'_> {
+        record::split(self.raw.get(self.at..).unwrap_or_default()).unwrap_or_default()
     }
 
     /// The current record's bytes, as in a page.

@@ -36,34 +36,16 @@ pub(crate) trait Keyed {
     fn key_and_timestamp(&self, at: u64) -> (&[u8], i64) {
         (self.key(at), self.timestamp(at))
     }
-    /// Whether some records, in the order of arrival, are of one key and in the order of time, as those
-    /// of one prefix nearly always are. False may also stand for: that is not known.
-    fn are_one_key_in_time(&self, entries: &[Entry], rules: &Rules) -> bool {
-        let Some((first, rest)) = entries.split_first() else { return true };
-        let (first_key, mut last) = self.key_and_timestamp(first.at);
-        rest.iter().all(|entry| {
-            let (key, timestamp) = self.key_and_timestamp(entry.at);
-            let before = std::mem::replace(&mut last, timestamp);
-            rules.compare_timestamps(before, last).is_le() && key == first_key
-        })
+    /// The key of the record at `at` in one look, if it has eight bytes, as numbers have, and the record
+    /// no timestamp.
+    #[inline]
+    fn number(&self, _: u64) -> Option<u64> {
+        None
     }
 }
 
-/// Sorts entries whose prefixes are set. Gives the number of whole keys that were looked at.
-///
-/// # Errors
-///
-/// [`SortError::Cancelled`].
-pub(crate) fn sort_entries(
-    entries: &mut [Entry],
-    source: &impl Keyed,
-    rules: &Rules,
-    cancel: Option<&CancelFlag>,
-) -> Result<u64, SortError> {
-    sort_groups_beyond(1, entries, source, rules, cancel)
-}
-
-/// Sorts entries by prefix, and orders those groups of one prefix that are longer than `small`.
+/// Sorts entries by prefix, and orders those groups of one prefix that are longer than `small`. Gives the
+/// number of whole keys that were looked at.
 ///
 /// # Errors
 ///
@@ -122,13 +104,27 @@ pub(crate) fn order_groups_beyond(
 pub(crate) fn order_group(entries: &mut [Entry], source: &impl Keyed, rules: &Rules) -> u64 {
     sort_by_arrival(entries);
     let mut deep = entries.len() as u64;
-    if !source.are_one_key_in_time(entries, rules) {
+    if !are_one_key_in_time(entries, source, rules) {
         entries.sort_unstable_by(|a, b| {
             deep += 1;
             compare(a, b, source, rules)
         });
     }
     deep
+}
+
+/// Whether records are of one key, and in the order of time.
+fn are_one_key_in_time(entries: &[Entry], source: &impl Keyed, rules: &Rules) -> bool {
+    let Some((first, rest)) = entries.split_first() else { return true };
+    if let Some(number) = source.number(first.at) {
+        return rest.iter().all(|entry| source.number(entry.at) == Some(number));
+    }
+    let (first_key, mut last) = source.key_and_timestamp(first.at);
+    rest.iter().all(|entry| {
+        let (key, timestamp) = source.key_and_timestamp(entry.at);
+        let before = std::mem::replace(&mut last, timestamp);
+        rules.compare_timestamps(before, last).is_le() && key == first_key
+    })
 }
 
 fn sort_by_arrival(entries: &mut [Entry]) {

@@ -10,7 +10,7 @@ use crate::spiller::Spiller;
 use crate::{Groups, SortError, SortStats};
 
 /// One record of a sorted stream, lent until the next is asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SortedRecord<'a> {
     /// The key, as pushed.
     pub key: &'a [u8],
@@ -201,8 +201,8 @@ impl SortedStream {
     #[inline]
     pub(crate) fn current(&self) -> Option<SortedRecord<'_>> {
         match &self.source {
-            Source::Memory(memory) => memory.current(),
-            Source::Runs(merge) => merge.current().and_then(RunReader::current),
+            Source::Memory(memory) => Some(memory.current()),
+            Source::Runs(merge) => merge.current().map(RunReader::current),
             Source::Ended => None,
         }
     }

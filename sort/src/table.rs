@@ -12,7 +12,7 @@ use hashbrown::HashTable;
 use crate::account::Account;
 use crate::radix::Entry;
 use crate::rules::Rules;
-use crate::sorting::{Keyed, sort_entries};
+use crate::sorting::{Keyed, sort_groups_beyond};
 use crate::{CancelFlag, SortError};
 
 /// Keys up to this length lie in their slot.
@@ -281,7 +281,7 @@ impl<A: Record> Table<A> {
             let at = bucket as u64;
             Entry { prefix: rules.prefix(self.key(at)), at }
         }));
-        let deep = sort_entries(&mut entries, self, rules, cancel)?;
+        let deep = sort_groups_beyond(1, &mut entries, self, rules, cancel)?;
         Ok((entries, deep))
     }
 

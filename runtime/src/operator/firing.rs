@@ -10,9 +10,8 @@ use element::{Key, Timestamp};
 use state::{Timer, TimerKind};
 
 use super::function::KeyedFunction;
-use super::keyed_context::KeyedContext;
-use super::keyed_parts::{CurrentKey, KeyedParts, timestamp_of};
-use crate::output::Output;
+use super::keyed_context::KeyedCalls;
+use super::keyed_parts::{KeyedParts, timestamp_of};
 use crate::user::Position;
 
 /// Rounds at the end of time.
@@ -57,16 +56,12 @@ impl Firing {
     /// # Errors
     ///
     /// What the function says.
-    #[expect(clippy::too_many_arguments, reason = "the parts of the operator, lent one by one")]
     pub(crate) fn piece<F, K, I, O>(
         &mut self,
         most: usize,
         position: &mut Position,
-        function: &mut F,
-        parts: &mut KeyedParts<O>,
-        current: &mut CurrentKey<K>,
+        calls: &mut KeyedCalls<'_, F, K, O>,
         operator: &str,
-        out: &mut dyn Output<O>,
     ) -> anyhow::Result<bool>
     where
         F: KeyedFunction<K, I, O>,
@@ -74,11 +69,11 @@ impl Firing {
         O: Send,
     {
         if self.moves_watermark {
-            parts.set_watermark(self.upto);
+            calls.parts.set_watermark(self.upto);
         }
         for _ in 0..most {
-            let Some(timer) = parts.timers.pop_due(self.kind, self.upto) else {
-                if self.end_round(parts, operator) {
+            let Some(timer) = calls.parts.timers.pop_due(self.kind, self.upto) else {
+                if self.end_round(calls.parts, operator) {
                     return Ok(true);
                 }
                 continue;
@@ -88,10 +83,10 @@ impl Firing {
                 continue;
             }
             position.next();
-            current.enter(&timer, parts);
-            let mut context = KeyedContext::new(parts, current, out, timestamp_of(&timer));
-            function.on_timer(&timer, self.kind, &mut context)?;
-            context.check()?;
+            calls.current.enter(&timer, calls.parts);
+            calls.call(timestamp_of(&timer), |function, context| {
+                function.on_timer(&timer, self.kind, context)
+            })?;
             self.last = Some(timer);
         }
         Ok(false)

@@ -24,8 +24,8 @@ use state::KeyedStateBackend;
 use super::Operator;
 use super::firing::Firing;
 use super::function::KeyedFunction;
-use super::key_block::KeyBlock;
-use super::keyed_context::KeyedContext;
+use super::hashed_keys::HashedKeys;
+use super::keyed_context::KeyedCalls;
 use super::keyed_parts::{CurrentKey, KeyedParts};
 use super::selector::KeySelector;
 use crate::backlog::{BacklogPlan, Collecting, PhaseSoFar, take_sealed};
@@ -44,7 +44,7 @@ pub struct KeyedOperator<F: KeyedFunction<K, I, O>, K: Key, I, O> {
     parts: KeyedParts<O>,
     current: CurrentKey<K>,
     /// The keys of the records that come next.
-    block: KeyBlock<K>,
+    coming: HashedKeys<K>,
     collecting: Option<Collecting<F::Fold, I>>,
     work: VecDeque<Work<F::Fold, I>>,
     /// The greatest watermark sent on by this attempt; at most that of `parts`.
@@ -85,7 +85,7 @@ where
             function,
             parts,
             current: CurrentKey::default(),
-            block: KeyBlock::default(),
+            coming: HashedKeys::default(),
             collecting: None,
             work: VecDeque::new(),
             sent: Timestamp::MIN,
@@ -115,28 +115,26 @@ where
 
     fn direct(&mut self, batch: Batch<I>, out: &mut dyn Output<O>) -> Result<(), TaskError> {
         self.parts.processing_time = self.context.task.clock.now();
-        let Self { selector, function, parts, current, block, user, .. } = self;
+        let Self { selector, function, parts, current, coming, user, .. } = self;
         let is_far = batch.len() >= KeyedStateBackend::PREFETCHED && parts.backend.wants_prefetch();
         let (values, stamps) = batch.into_parts();
         let mut values = values.into_iter();
         let mut stamps = stamps.map(Vec::into_iter);
+        let mut calls = KeyedCalls { function, parts, current, out: &mut *out };
         user.run_batch(|position| {
-            while let Some(coming) = values.as_slice().chunks(KeyedStateBackend::PREFETCHED).next()
-            {
+            while let Some(block) = values.as_slice().chunks(KeyedStateBackend::PREFETCHED).next() {
                 let before = position.begun();
-                block.clear();
-                selector.block(coming, position, block);
+                coming.clear();
+                selector.hashed(block, position, coming);
                 position.back_to(before);
                 if is_far {
-                    parts.backend.prefetch(block.hashes());
+                    calls.parts.backend.prefetch(coming.hashes());
                 }
-                for (index, value) in values.by_ref().take(block.hashes().len()).enumerate() {
+                for (index, value) in values.by_ref().take(coming.hashes().len()).enumerate() {
                     let timestamp = stamps.as_mut().and_then(Iterator::next);
                     position.next();
-                    block.enter(index, current, parts);
-                    let mut context = KeyedContext::new(parts, current, out, timestamp);
-                    function.element(value, &mut context)?;
-                    context.check()?;
+                    coming.enter(index, calls.current, calls.parts);
+                    calls.call(timestamp, |function, context| function.element(value, context))?;
                 }
             }
             Ok(())
@@ -153,18 +151,13 @@ where
     pub(crate) fn beside(
         &mut self,
         out: &mut dyn Output<O>,
-        call: impl FnOnce(
-            &mut F,
-            &mut KeyedParts<O>,
-            &mut CurrentKey<K>,
-            &mut Position,
-            &mut dyn Output<O>,
-        ) -> anyhow::Result<()>,
+        call: impl FnOnce(&mut KeyedCalls<'_, F, K, O>, &mut Position) -> anyhow::Result<()>,
     ) -> Result<(), TaskError> {
         self.parts.processing_time = self.context.task.clock.now();
         self.current.set = false;
         let Self { function, parts, current, user, .. } = self;
-        user.run_batch(|position| call(function, parts, current, position, out))?;
+        let mut calls = KeyedCalls { function, parts, current, out: &mut *out };
+        user.run_batch(|position| call(&mut calls, position))?;
         self.current.set = false;
         self.parts.arm(&self.context);
         self.parts.flush_outputs(out)

@@ -20,7 +20,7 @@ use state::{
 use super::broadcast::{restored_state, stored_state};
 use super::function::{KeyedFunction, NoFold};
 use super::keyed::KeyedOperator;
-use super::keyed_context::KeyedContext;
+use super::keyed_context::{KeyedCalls, KeyedContext};
 use super::selector::KeySelector;
 use super::side_output::{SideOutputs, SideTag};
 use super::two_inputs::{Collects, TwoInputs};
@@ -298,10 +298,11 @@ where
     fn right(&mut self, batch: Batch<B>) -> Result<(), TaskError> {
         self.context.metrics.records_in(batch.len());
         let TwoInputs { keyed, next, .. } = &mut self.inputs;
-        keyed.beside(&mut **next, |function, parts, current, position, out| {
+        keyed.beside(&mut **next, |calls, position| {
             for (value, timestamp) in batch.into_records() {
                 position.next();
-                let keyed = KeyedContext::new(parts, current, out, timestamp);
+                let KeyedCalls { function, parts, current, out } = calls;
+                let keyed = KeyedContext::new(parts, current, *out, timestamp);
                 let state = &mut function.state;
                 let mut context = KeyedBroadcastContext { keyed, state };
                 function.function.process_broadcast(value, &mut context)?;

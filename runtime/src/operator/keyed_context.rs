@@ -17,6 +17,32 @@ pub struct KeyedContext<'a, K, O> {
     pub(crate) failed: FirstError,
 }
 
+/// A keyed function, and what it is lent for a piece of work.
+pub(crate) struct KeyedCalls<'a, F, K, O> {
+    pub(crate) function: &'a mut F,
+    pub(crate) parts: &'a mut KeyedParts<O>,
+    pub(crate) current: &'a mut CurrentKey<K>,
+    pub(crate) out: &'a mut dyn Output<O>,
+}
+
+impl<F, K: Key, O> KeyedCalls<'_, F, K, O> {
+    /// Calls the function; what it emits has `timestamp`, unless it says another.
+    ///
+    /// # Errors
+    ///
+    /// What the function says, else what an output said meanwhile.
+    #[inline]
+    pub(crate) fn call(
+        &mut self,
+        timestamp: Option<Timestamp>,
+        call: impl FnOnce(&mut F, &mut KeyedContext<'_, K, O>) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        let mut context = KeyedContext::new(self.parts, self.current, self.out, timestamp);
+        call(self.function, &mut context)?;
+        Ok(context.check()?)
+    }
+}
+
 impl<'a, K: Key, O> KeyedContext<'a, K, O> {
     #[inline]
     pub(crate) fn new(
@@ -79,16 +105,6 @@ impl<'a, K: Key, O> KeyedContext<'a, K, O> {
     /// Emits a result with a timestamp of its own.
     #[inline]
     pub fn collect_at(&mut self, value: O, timestamp: Option<Timestamp>) {
-        if self.failed.is_none() && self.parts.buffer.takes(timestamp) {
-            self.parts.buffer.put(value, timestamp);
-        } else {
-            self.collect_at_edge(value, timestamp);
-        }
-    }
-
-    /// Emits a batch's first or last result.
-    #[cold]
-    fn collect_at_edge(&mut self, value: O, timestamp: Option<Timestamp>) {
         let Self { parts, out, failed, .. } = self;
         failed.of(|| parts.buffer.push(value, timestamp, *out));
     }

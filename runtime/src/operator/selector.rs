@@ -5,9 +5,9 @@
 
 use std::sync::Arc;
 
-use element::{Key, KeyHash, hash_key_bytes};
+use element::Key;
 
-use super::key_block::KeyBlock;
+use super::hashed_keys::HashedKeys;
 use crate::user::Position;
 
 /// Finds the key of a record.
@@ -45,11 +45,6 @@ impl<T, K: Key> KeySelector<T, K> {
         self.0.key(value)
     }
 
-    /// Appends the hash of each record's key, put together in `scratch`.
-    pub(crate) fn hashes(&self, values: &[T], scratch: &mut Vec<u8>, into: &mut Vec<KeyHash>) {
-        self.0.hashes(values, scratch, into);
-    }
-
     /// Appends the number of each record's key ([`Key::as_number`]), and says of `position` which record it
     /// is at. False upon the first key that has none.
     pub(crate) fn numbers(
@@ -62,8 +57,8 @@ impl<T, K: Key> KeySelector<T, K> {
     }
 
     /// Appends each record's key, encoded and hashed, and says of `position` which record it is at.
-    pub(crate) fn block(&self, values: &[T], position: &mut Position, into: &mut KeyBlock<K>) {
-        self.0.block(values, position, into);
+    pub(crate) fn hashed(&self, values: &[T], position: &mut Position, into: &mut HashedKeys<K>) {
+        self.0.hashed(values, position, into);
     }
 }
 
@@ -73,11 +68,9 @@ trait Select<T, K>: Send + Sync {
 
     fn key(&self, value: &T) -> K;
 
-    fn hashes(&self, values: &[T], scratch: &mut Vec<u8>, into: &mut Vec<KeyHash>);
-
     fn numbers(&self, values: &[T], position: &mut Position, into: &mut Vec<u64>) -> bool;
 
-    fn block(&self, values: &[T], position: &mut Position, into: &mut KeyBlock<K>);
+    fn hashed(&self, values: &[T], position: &mut Position, into: &mut HashedKeys<K>);
 }
 
 struct Owned<F>(F);
@@ -93,15 +86,11 @@ impl<T, K: Key, F: Fn(&T) -> K + Send + Sync> Select<T, K> for Owned<F> {
         (self.0)(value)
     }
 
-    fn hashes(&self, values: &[T], scratch: &mut Vec<u8>, into: &mut Vec<KeyHash>) {
-        append_hashes(values, scratch, into, |value, out| (self.0)(value).encode_key(out));
-    }
-
     fn numbers(&self, values: &[T], position: &mut Position, into: &mut Vec<u64>) -> bool {
         append_numbers(values, position, into, |value| (self.0)(value).as_number())
     }
 
-    fn block(&self, values: &[T], position: &mut Position, into: &mut KeyBlock<K>) {
+    fn hashed(&self, values: &[T], position: &mut Position, into: &mut HashedKeys<K>) {
         into.extend_owned(values, position, &self.0);
     }
 }
@@ -121,31 +110,13 @@ where
         (self.0)(value).clone()
     }
 
-    fn hashes(&self, values: &[T], scratch: &mut Vec<u8>, into: &mut Vec<KeyHash>) {
-        append_hashes(values, scratch, into, |value, out| (self.0)(value).encode_key(out));
-    }
-
     fn numbers(&self, values: &[T], position: &mut Position, into: &mut Vec<u64>) -> bool {
         append_numbers(values, position, into, |value| (self.0)(value).as_number())
     }
 
-    fn block(&self, values: &[T], position: &mut Position, into: &mut KeyBlock<K>) {
+    fn hashed(&self, values: &[T], position: &mut Position, into: &mut HashedKeys<K>) {
         into.extend_borrowed(values, position, &self.0);
     }
-}
-
-#[inline]
-fn append_hashes<T>(
-    values: &[T],
-    scratch: &mut Vec<u8>,
-    into: &mut Vec<KeyHash>,
-    encode: impl Fn(&T, &mut Vec<u8>),
-) {
-    into.extend(values.iter().map(|value| {
-        scratch.clear();
-        encode(value, scratch);
-        hash_key_bytes(scratch)
-    }));
 }
 
 #[inline]

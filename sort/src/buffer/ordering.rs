@@ -6,7 +6,7 @@
 use super::Buffer;
 use crate::page::Page;
 use crate::radix::{Entry, FEW, OF_FEW, OF_MANY, TwoDigits};
-use crate::record::{self, Head, Layout};
+use crate::record::{self, Layout};
 use crate::rules::Rules;
 use crate::sorting::{Keyed, LARGE, order_groups_beyond, sort_groups_beyond};
 use crate::{CancelFlag, SortError};
@@ -122,25 +122,8 @@ impl Keyed for Buffer {
         record.map_or((&[], record::NO_TIMESTAMP), |record| (record.key, record.timestamp))
     }
 
-    fn are_one_key_in_time(&self, entries: &[Entry], rules: &Rules) -> bool {
-        let Some((first, rest)) = entries.split_first() else { return true };
-        let first = self.bytes_at(first.at);
-        if let Some(number) = record::number(first) {
-            return rest
-                .iter()
-                .all(|entry| record::number(self.bytes_at(entry.at)) == Some(number));
-        }
-        let Some((head, key)) = Head::of(first).and_then(|head| Some((head, head.key(first)?)))
-        else {
-            return false;
-        };
-        let mut last = head.timestamp(first);
-        rest.iter().all(|entry| {
-            let bytes = self.bytes_at(entry.at);
-            let before = std::mem::replace(&mut last, head.timestamp(bytes));
-            Head::of(bytes) == Some(head)
-                && head.key(bytes) == Some(key)
-                && rules.compare_timestamps(before, last).is_le()
-        })
+    #[inline]
+    fn number(&self, at: u64) -> Option<u64> {
+        record::number(self.bytes_at(at))
     }
 }

@@ -8,6 +8,7 @@ use crate::error::TaskError;
 use crate::events::TaskEvent;
 use crate::operator::firing::Firing;
 use crate::operator::function::{Fold, KeyedFunction};
+use crate::operator::keyed_context::KeyedCalls;
 use crate::output::{Output, Signal};
 use crate::user::guarded;
 
@@ -70,9 +71,9 @@ where
     ) -> Result<bool, TaskError> {
         let Self { function, parts, current, user, context, .. } = self;
         parts.processing_time = context.task.clock.now();
-        let done = user
-            .run_batch(|position| draining.piece(PIECE, position, function, parts, current, out))?;
-        parts.flush_outputs(out)?;
+        let mut calls = KeyedCalls { function, parts, current, out: &mut *out };
+        let done = user.run_batch(|position| draining.piece(PIECE, position, &mut calls))?;
+        self.parts.flush_outputs(out)?;
         Ok(done)
     }
 
@@ -83,9 +84,9 @@ where
         out: &mut dyn Output<O>,
     ) -> Result<bool, TaskError> {
         let Self { function, parts, current, user, context, .. } = self;
-        let done = user.run_batch(|position| {
-            firing.piece(PIECE, position, function, parts, current, &context.name, out)
-        })?;
+        let mut calls = KeyedCalls { function, parts, current, out: &mut *out };
+        let done =
+            user.run_batch(|position| firing.piece(PIECE, position, &mut calls, &context.name))?;
         self.parts.arm(&self.context);
         self.parts.flush_outputs(out)?;
         Ok(done)

@@ -1,19 +1,19 @@
-//! [`KeyBlock`]: the keys of a block of records, encoded and hashed before the first of them is current.
+//! [`HashedKeys`]: the keys of some records, encoded and hashed before the first of them is of use.
 //!
-//! One virtual call finds them all, and hashes that do not wait for each other are worked on at once; they
-//! are also what the state backend is told of keys that come. Filled and read by
-//! [`super::keyed::KeyedOperator`], a block after the other.
+//! One virtual call finds them all, and hashes that do not wait for each other are worked on at once.
+//! [`super::keyed::KeyedOperator`] tells the state backend of the keys of a block by them, then makes one
+//! after the other current; [`crate::exchange::KeyRoute`] finds a batch's subtasks.
 
 use element::{Key, KeyHash, hash_key_bytes};
 
 use super::keyed_parts::{CurrentKey, KeyedParts};
 use crate::user::Position;
 
-/// Bytes of keys for which room is kept from block to block.
+/// Bytes of keys for which room is kept from one time to the next.
 const KEPT: usize = 64 << 10;
 
 /// Keys in the order of their records.
-pub(crate) struct KeyBlock<K> {
+pub(crate) struct HashedKeys<K> {
     /// The canonical bytes of all keys, one behind the other.
     bytes: Vec<u8>,
     /// Where each key's bytes end; as many as `hashes`.
@@ -23,13 +23,13 @@ pub(crate) struct KeyBlock<K> {
     keys: Vec<Option<K>>,
 }
 
-impl<K> Default for KeyBlock<K> {
+impl<K> Default for HashedKeys<K> {
     fn default() -> Self {
         Self { bytes: Vec::new(), ends: Vec::new(), hashes: Vec::new(), keys: Vec::new() }
     }
 }
 
-impl<K: Key> KeyBlock<K> {
+impl<K: Key> HashedKeys<K> {
     /// The keys' hashes.
     pub(crate) fn hashes(&self) -> &[KeyHash] {
         &self.hashes
@@ -52,12 +52,13 @@ impl<K: Key> KeyBlock<K> {
         position: &mut Position,
         key: impl Fn(&T) -> K,
     ) {
-        for value in values {
-            position.next();
+        let mut keys = std::mem::take(&mut self.keys);
+        self.extend(values, position, |value, bytes| {
             let key = key(value);
-            self.push(&key);
-            self.keys.push(Some(key));
-        }
+            key.encode_key(bytes);
+            keys.push(Some(key));
+        });
+        self.keys = keys;
     }
 
     /// Appends the keys that `key` finds in records, and says of `position` which record it is at.
@@ -68,18 +69,27 @@ impl<K: Key> KeyBlock<K> {
         position: &mut Position,
         key: impl for<'a> Fn(&'a T) -> &'a K,
     ) {
-        for value in values {
-            position.next();
-            self.push(key(value));
-        }
+        self.extend(values, position, |value, bytes| key(value).encode_key(bytes));
     }
 
     #[inline]
-    fn push(&mut self, key: &K) {
-        let begin = self.bytes.len();
-        key.encode_key(&mut self.bytes);
-        self.hashes.push(hash_key_bytes(self.bytes.get(begin..).unwrap_or_default()));
-        self.ends.push(self.bytes.len());
+    fn extend<T>(
+        &mut self,
+        values: &[T],
+        position: &mut Position,
+        mut encode: impl FnMut(&T, &mut Vec<u8>),
+    ) {
+        // Beside the keys while they grow: their lengths then stay out of memory.
+        let (mut ends, mut hashes) =
+            (std::mem::take(&mut self.ends), std::mem::take(&mut self.hashes));
+        for value in values {
+            position.next();
+            let begin = self.bytes.len();
+            encode(value, &mut self.bytes);
+            hashes.push(hash_key_bytes(self.bytes.get(begin..).unwrap_or_default()));
+            ends.push(self.bytes.len());
+        }
+        (self.ends, self.hashes) = (ends, hashes);
     }
 
     /// Makes the key of one record the current one, for state and timers. Cheap when it is so already.
@@ -113,7 +123,7 @@ mod tests {
     fn keys_have_the_hashes_of_their_bytes_made_or_borrowed() {
         let names = ["", "a", "twenty bytes or more."].map(str::to_owned);
         let hashes = names.clone().map(|name| hash_key_bytes(&key_bytes(&name)));
-        let (mut made, mut borrowed) = (KeyBlock::default(), KeyBlock::<String>::default());
+        let (mut made, mut borrowed) = (HashedKeys::default(), HashedKeys::<String>::default());
         for _ in 0..2 {
             made.clear();
             made.extend_owned(&names, &mut Position::default(), String::clone);
