@@ -20,9 +20,11 @@ mod folding;
 mod key_watch;
 mod phase;
 mod plan;
+mod sorted_input;
 
 pub use collecting::Collecting;
 pub use draining::Draining;
 pub(crate) use folding::{FoldCombiner, FoldedKeys, fold_batch};
 pub use phase::PhaseSoFar;
 pub use plan::{BacklogPlan, take_sealed};
+pub(crate) use sorted_input::SortedInput;

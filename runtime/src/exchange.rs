@@ -12,8 +12,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use element::{
-    Batch, Configuration, Control, DirectoryStore, Key, KeyHash, MaxParallelism, MemoryBudget,
-    Record, SubpartitionIndex, option_table,
+    Batch, Configuration, Control, DirectoryStore, Key, MaxParallelism, MemoryBudget, Record,
+    SubpartitionIndex, option_table,
 };
 use graph::{Partitioner, ResolvedMode};
 use shuffle::{
@@ -26,11 +26,9 @@ use crate::error::{JobError, TaskError};
 use crate::events::FinishedOutput;
 use crate::executor::Executor;
 use crate::factory::{EdgeFactory, InputSpec, InputTransport, OutputSpec, OutputTransport, Wire};
-use crate::operator::hashed_keys::HashedKeys;
 use crate::operator::selector::KeySelector;
 use crate::output::{Output, Pump, Signal};
 use crate::task::FinishedOutputs;
-use crate::user::Position;
 
 /// Which subpartition each record of a batch goes to; chosen once, outside of the loop.
 pub trait Route<T>: Send {
@@ -41,18 +39,16 @@ pub trait Route<T>: Send {
 /// By the key's group: the subtask that owns the hash.
 pub struct KeyRoute<T, K> {
     selector: KeySelector<T, K>,
-    keys: HashedKeys<K>,
+    /// Room for a key.
+    bytes: Vec<u8>,
     groups: MaxParallelism,
     consumers: u32,
 }
 
-impl<T: Send, K: Key> Route<T> for KeyRoute<T, K> {
+impl<T: Send + 'static, K: Key> Route<T> for KeyRoute<T, K> {
     fn targets(&mut self, values: &[T], into: &mut Vec<SubpartitionIndex>) {
-        let Self { selector, keys, groups, consumers } = self;
-        keys.clear();
-        selector.hashed(values, &mut Position::default(), keys);
-        let target = |hash: &KeyHash| SubpartitionIndex(groups.subtask_of(*hash, *consumers).0);
-        into.extend(keys.hashes().iter().map(target));
+        let Self { selector, bytes, groups, consumers } = self;
+        selector.targets(values, (*groups, *consumers), bytes, into);
     }
 }
 
@@ -246,7 +242,7 @@ macro_rules! edge_constructors {
                     route: EdgeRoute::Key(Arc::new(move |groups, consumers| {
                         Box::new(KeyRoute {
                             selector: selector.clone(),
-                            keys: HashedKeys::default(),
+                            bytes: Vec::new(),
                             groups,
                             consumers,
                         })

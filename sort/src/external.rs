@@ -131,6 +131,45 @@ impl ExternalSorter {
         write_key: impl FnOnce(&mut Vec<u8>),
         write_payload: impl FnOnce(&mut Vec<u8>),
     ) -> Result<(), SortError> {
+        let rules = self.spiller.rules;
+        self.push_prefixed(timestamp, write_key, |key| rules.prefix(key), write_payload)
+    }
+
+    /// As [`ExternalSorter::push_with`], where the caller finds the prefix of the key's bytes for less than
+    /// by the function of the options ([`SorterOptions::with_prefix`]): it must be the same.
+    ///
+    /// # Errors
+    ///
+    /// As [`ExternalSorter::push`].
+    ///
+    /// # Panics
+    ///
+    /// As [`ExternalSorter::push_with`].
+    #[inline]
+    pub fn push_with_prefix(
+        &mut self,
+        timestamp: i64,
+        write_key: impl FnOnce(&mut Vec<u8>),
+        prefix: impl FnOnce(&[u8]) -> u64,
+        write_payload: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<(), SortError> {
+        let rules = self.spiller.rules;
+        let prefix = |key: &[u8]| {
+            let prefix = rules.directed(prefix(key));
+            debug_assert_eq!(prefix, rules.prefix(key), "the prefix by the options");
+            prefix
+        };
+        self.push_prefixed(timestamp, write_key, prefix, write_payload)
+    }
+
+    #[inline]
+    fn push_prefixed(
+        &mut self,
+        timestamp: i64,
+        write_key: impl FnOnce(&mut Vec<u8>),
+        prefix: impl FnOnce(&[u8]) -> u64,
+        write_payload: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<(), SortError> {
         let begun = self.stage.begin(timestamp);
         write_key(&mut self.stage.bytes);
         let payload_at = self.stage.bytes.len();
@@ -144,8 +183,7 @@ impl ExternalSorter {
             return self.push_wide(begun, payload_at - begun.key_at, timestamp);
         }
         let key = self.stage.bytes.get(begun.key_at..payload_at).unwrap_or_default();
-        let prefix = self.spiller.rules.prefix(key);
-        self.stage.complete(begun, payload_at, prefix);
+        self.stage.complete(begun, payload_at, prefix(key));
         self.count(end - begun.key_at)
     }
 

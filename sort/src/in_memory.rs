@@ -81,14 +81,14 @@ impl InMemory {
     }
 
     /// The record that [`InMemory::advance`] went to.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn current(&self) -> SortedRecord<'_> {
         record::split(self.bytes()).unwrap_or_default()
     }
 
     /// Goes to the next record, if it has been read ahead.
     #[inline]
-    fn step(&mut self) -> bool {
+    pub(crate) fn step(&mut self) -> bool {
         match self.window.step() {
             Some(at) => {
                 self.at = at;
@@ -96,28 +96,6 @@ impl InMemory {
             }
             None => false,
         }
-    }
-
-    /// Hands up to `most` records that have been read ahead to `each`; gives how many, and what `each`
-    /// answered last.
-    #[inline]
-    pub(crate) fn hand_over<E>(
-        &mut self,
-        most: usize,
-        mut each: impl FnMut(SortedRecord<'_>) -> Result<(), E>,
-    ) -> (usize, Result<(), E>) {
-        let buffer = &self.held.buffer;
-        let ahead = self.window.ahead(most);
-        for (index, entry) in ahead.iter().enumerate() {
-            let record = record::split(buffer.bytes_at(entry.at)).unwrap_or_default();
-            if let Err(error) = each(record) {
-                self.window.pass(index + 1);
-                return (index + 1, Err(error));
-            }
-        }
-        let handed = ahead.len();
-        self.window.pass(handed);
-        (handed, Ok(()))
     }
 
     /// The bytes from the current record's first on.

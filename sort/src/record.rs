@@ -27,10 +27,6 @@ pub(crate) struct Layout {
     pub(crate) end: usize,
 }
 
-fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
-    bytes.get(at..)?.first_chunk().map(|chunk| u16::from_le_bytes(*chunk))
-}
-
 fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     bytes.get(at..)?.first_chunk().map(|chunk| u32::from_le_bytes(*chunk))
 }
@@ -38,16 +34,14 @@ fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
 /// Reads the layout of the record at the front of `bytes`; `None` if it is cut.
 #[inline]
 pub(crate) fn parse(bytes: &[u8]) -> Option<Layout> {
-    let head = u16_at(bytes, 0)?;
-    let mut at = 4;
-    let (key, payload) = if head & WIDE == WIDE {
-        at = 12;
-        (u32_at(bytes, 4)? as usize, u32_at(bytes, 8)? as usize)
-    } else {
-        (usize::from(head & WIDE), usize::from(u16_at(bytes, 2)?))
-    };
+    let head = u32_at(bytes, 0)?;
+    let (mut at, mut key, mut payload) =
+        (4, (head & u32::from(WIDE)) as usize, (head >> 16) as usize);
+    if key == usize::from(WIDE) {
+        (at, key, payload) = (12, u32_at(bytes, 4)? as usize, u32_at(bytes, 8)? as usize);
+    }
     let mut timestamp = NO_TIMESTAMP;
-    if head & HAS_TIMESTAMP != 0 {
+    if head & u32::from(HAS_TIMESTAMP) != 0 {
         timestamp = i64::from_le_bytes(*bytes.get(at..)?.first_chunk()?);
         at += 8;
     }
@@ -70,7 +64,7 @@ pub(crate) fn length(bytes: &[u8]) -> usize {
 }
 
 /// The record at the front of `bytes`; `None` if it is cut.
-#[inline]
+#[inline(always)]
 pub(crate) fn split(bytes: &[u8]) -> Option<SortedRecord<'_>> {
     let (head, mut rest) = bytes.split_first_chunk()?;
     let head = u32::from_le_bytes(*head);

@@ -33,6 +33,12 @@ impl Rules {
             None => leading_bytes(key),
             Some(of_user) => of_user(key),
         };
+        self.directed(plain)
+    }
+
+    /// The prefix of a key, direction included, where it is known what the user's function says.
+    #[inline]
+    pub(crate) fn directed(&self, plain: u64) -> u64 {
         plain ^ self.mask
     }
 

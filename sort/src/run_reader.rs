@@ -187,7 +187,7 @@ impl RunReader {
     }
 
     /// The current record.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn current(&self) -> SortedRecord<'_> {
         record::split(self.raw.get(self.at..).unwrap_or_default()).unwrap_or_default()
     }

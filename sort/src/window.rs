@@ -44,19 +44,6 @@ impl Window {
         Some(entry.at)
     }
 
-    /// Up to `most` of the next records, in order, as they have been read ahead.
-    #[inline]
-    pub(crate) fn ahead(&self, most: usize) -> &[Entry] {
-        let ahead = self.entries.get(self.next..self.len).unwrap_or_default();
-        ahead.get(..most).unwrap_or(ahead)
-    }
-
-    /// Goes on behind so many of them.
-    #[inline]
-    pub(crate) fn pass(&mut self, records: usize) {
-        self.next += records;
-    }
-
     /// Takes entries from `from` on, up to and without `until`, at least one if there is any; gives
     /// where to go on. `from` is where the last call said, or where a prefix begins.
     pub(crate) fn fill(

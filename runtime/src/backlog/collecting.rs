@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use element::{BarrierKind, Batch, ByteSize, Key, KeyGroups, Record, Timestamp, hash_key_bytes};
+use element::{BarrierKind, Batch, ByteSize, Key, KeyGroups, Record, Timestamp};
 use sort::{CombiningSorter, ExternalSorter, RunDescription};
 use state::StateCounters;
 
@@ -12,6 +12,7 @@ use super::draining::Drained;
 use super::folding::{FoldCombiner, FoldedKeys, fold_batch};
 use super::key_watch::KeyWatch;
 use super::plan::elapsed;
+use super::sorted_input::SortedInput;
 use crate::checkpoint::SealedBacklog;
 use crate::context::OperatorContext;
 use crate::error::TaskError;
@@ -179,26 +180,8 @@ impl<C: Fold<I>, I> Collecting<C, I> {
                     return fold_batch(batch, selector, &**fold, keys, sorter, position, name);
                 }
             };
-            for (value, timestamp) in batch.into_records() {
-                position.next();
-                // The key is put together in the sorter's own memory, which saves a copy.
-                let pushed = sorter.push_with(
-                    timestamp.map_or(i64::MIN, Timestamp::as_millis),
-                    |key| {
-                        let start = key.len();
-                        selector.encode(&value, key);
-                        if let Some((watch, _)) = watch {
-                            let key = key.get(start..).unwrap_or_default();
-                            watch.see(hash_key_bytes(key));
-                        }
-                    },
-                    |payload| {
-                        payload.push(u8::from(timestamp.is_some()));
-                        value.encode(payload);
-                    },
-                );
-                pushed.map_err(&failed)?;
-            }
+            let watch = watch.as_mut().map(|(watch, _)| watch);
+            selector.push(batch, SortedInput { sorter, watch, position }).map_err(&failed)?;
             Ok(())
         })
     }

@@ -120,7 +120,7 @@ where
         let (values, stamps) = batch.into_parts();
         let mut values = values.into_iter();
         let mut stamps = stamps.map(Vec::into_iter);
-        let mut calls = KeyedCalls { function, parts, current, out: &mut *out };
+        let mut calls = KeyedCalls::new(function, parts, current, out);
         user.run_batch(|position| {
             while let Some(block) = values.as_slice().chunks(KeyedStateBackend::PREFETCHED).next() {
                 let before = position.begun();
@@ -156,7 +156,7 @@ where
         self.parts.processing_time = self.context.task.clock.now();
         self.current.set = false;
         let Self { function, parts, current, user, .. } = self;
-        let mut calls = KeyedCalls { function, parts, current, out: &mut *out };
+        let mut calls = KeyedCalls::new(function, parts, current, out);
         user.run_batch(|position| call(&mut calls, position))?;
         self.current.set = false;
         self.parts.arm(&self.context);

@@ -20,7 +20,7 @@ use state::{
 use super::broadcast::{restored_state, stored_state};
 use super::function::{KeyedFunction, NoFold};
 use super::keyed::KeyedOperator;
-use super::keyed_context::{KeyedCalls, KeyedContext};
+use super::keyed_context::KeyedContext;
 use super::selector::KeySelector;
 use super::side_output::{SideOutputs, SideTag};
 use super::two_inputs::{Collects, TwoInputs};
@@ -301,12 +301,11 @@ where
         keyed.beside(&mut **next, |calls, position| {
             for (value, timestamp) in batch.into_records() {
                 position.next();
-                let KeyedCalls { function, parts, current, out } = calls;
-                let keyed = KeyedContext::new(parts, current, *out, timestamp);
-                let state = &mut function.state;
-                let mut context = KeyedBroadcastContext { keyed, state };
-                function.function.process_broadcast(value, &mut context)?;
-                context.keyed.check()?;
+                calls.call(timestamp, |function, keyed| {
+                    let (keyed, state) = (keyed.reborrow(), &mut function.state);
+                    let mut context = KeyedBroadcastContext { keyed, state };
+                    function.function.process_broadcast(value, &mut context)
+                })?;
             }
             Ok(())
         })

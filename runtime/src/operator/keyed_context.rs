@@ -5,7 +5,6 @@ use state::{KeyedStateBackend, StateAccess, TimerKind};
 
 use super::keyed_parts::{CurrentKey, KeyedParts};
 use super::process_function::RuntimeContext;
-use crate::error::TaskError;
 use crate::output::{FirstError, Output};
 
 /// What a keyed function may reach: its key, state, timers, outputs, and the time.
@@ -14,7 +13,7 @@ pub struct KeyedContext<'a, K, O> {
     pub(crate) current: &'a mut CurrentKey<K>,
     pub(crate) out: &'a mut dyn Output<O>,
     pub(crate) timestamp: Option<Timestamp>,
-    pub(crate) failed: FirstError,
+    failed: &'a mut FirstError,
 }
 
 /// A keyed function, and what it is lent for a piece of work.
@@ -23,9 +22,19 @@ pub(crate) struct KeyedCalls<'a, F, K, O> {
     pub(crate) parts: &'a mut KeyedParts<O>,
     pub(crate) current: &'a mut CurrentKey<K>,
     pub(crate) out: &'a mut dyn Output<O>,
+    failed: FirstError,
 }
 
-impl<F, K: Key, O> KeyedCalls<'_, F, K, O> {
+impl<'a, F, K: Key, O> KeyedCalls<'a, F, K, O> {
+    pub(crate) fn new(
+        function: &'a mut F,
+        parts: &'a mut KeyedParts<O>,
+        current: &'a mut CurrentKey<K>,
+        out: &'a mut dyn Output<O>,
+    ) -> Self {
+        Self { function, parts, current, out, failed: FirstError::default() }
+    }
+
     /// Calls the function; what it emits has `timestamp`, unless it says another.
     ///
     /// # Errors
@@ -37,21 +46,18 @@ impl<F, K: Key, O> KeyedCalls<'_, F, K, O> {
         timestamp: Option<Timestamp>,
         call: impl FnOnce(&mut F, &mut KeyedContext<'_, K, O>) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
-        let mut context = KeyedContext::new(self.parts, self.current, self.out, timestamp);
-        call(self.function, &mut context)?;
-        Ok(context.check()?)
+        let Self { function, parts, current, out, failed } = self;
+        let mut context = KeyedContext { parts, current, out: *out, timestamp, failed };
+        call(function, &mut context)?;
+        Ok(self.failed.check()?)
     }
 }
 
-impl<'a, K: Key, O> KeyedContext<'a, K, O> {
-    #[inline]
-    pub(crate) fn new(
-        parts: &'a mut KeyedParts<O>,
-        current: &'a mut CurrentKey<K>,
-        out: &'a mut dyn Output<O>,
-        timestamp: Option<Timestamp>,
-    ) -> Self {
-        Self { parts, current, out, timestamp, failed: FirstError::default() }
+impl<K: Key, O> KeyedContext<'_, K, O> {
+    /// The same for a while, to be a part of another context.
+    pub(crate) fn reborrow(&mut self) -> KeyedContext<'_, K, O> {
+        let Self { parts, current, out, timestamp, failed } = self;
+        KeyedContext { parts, current, out: *out, timestamp: *timestamp, failed }
     }
 
     /// The key of the record or timer at hand.
@@ -132,12 +138,6 @@ impl<'a, K: Key, O> KeyedContext<'a, K, O> {
     /// Timers of the key at hand in a namespace, such as a window.
     pub fn timers_in<'b>(&'b mut self, namespace: &'b [u8]) -> Timers<'b, O> {
         Timers { parts: self.parts, hash: self.current.hash, key: &self.current.bytes, namespace }
-    }
-
-    /// The error of an output below, if one came up.
-    #[inline]
-    pub(crate) fn check(&mut self) -> Result<(), TaskError> {
-        self.failed.check()
     }
 }
 

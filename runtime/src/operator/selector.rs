@@ -5,9 +5,11 @@
 
 use std::sync::Arc;
 
-use element::Key;
+use element::{Batch, Key, MaxParallelism, Record, SubpartitionIndex, hash_key_bytes};
+use sort::SortError;
 
 use super::hashed_keys::HashedKeys;
+use crate::backlog::SortedInput;
 use crate::user::Position;
 
 /// Finds the key of a record.
@@ -60,6 +62,29 @@ impl<T, K: Key> KeySelector<T, K> {
     pub(crate) fn hashed(&self, values: &[T], position: &mut Position, into: &mut HashedKeys<K>) {
         self.0.hashed(values, position, into);
     }
+
+    /// Appends the subtask that each record's key belongs to. `bytes` is room for a key.
+    pub(crate) fn targets(
+        &self,
+        values: &[T],
+        to: (MaxParallelism, u32),
+        bytes: &mut Vec<u8>,
+        into: &mut Vec<SubpartitionIndex>,
+    ) {
+        self.0.targets(values, to, bytes, into);
+    }
+
+    /// Pushes records into a sorter, behind the canonical bytes of their keys.
+    ///
+    /// # Errors
+    ///
+    /// As [`sort::ExternalSorter::push`].
+    pub(crate) fn push(&self, batch: Batch<T>, into: SortedInput<'_>) -> Result<(), SortError>
+    where
+        T: Record,
+    {
+        self.0.push(batch, into)
+    }
 }
 
 /// What is done with a key where its function is known.
@@ -71,6 +96,18 @@ trait Select<T, K>: Send + Sync {
     fn numbers(&self, values: &[T], position: &mut Position, into: &mut Vec<u64>) -> bool;
 
     fn hashed(&self, values: &[T], position: &mut Position, into: &mut HashedKeys<K>);
+
+    fn targets(
+        &self,
+        values: &[T],
+        to: (MaxParallelism, u32),
+        bytes: &mut Vec<u8>,
+        into: &mut Vec<SubpartitionIndex>,
+    );
+
+    fn push(&self, batch: Batch<T>, into: SortedInput<'_>) -> Result<(), SortError>
+    where
+        T: Record;
 }
 
 struct Owned<F>(F);
@@ -92,6 +129,23 @@ impl<T, K: Key, F: Fn(&T) -> K + Send + Sync> Select<T, K> for Owned<F> {
 
     fn hashed(&self, values: &[T], position: &mut Position, into: &mut HashedKeys<K>) {
         into.extend_owned(values, position, &self.0);
+    }
+
+    fn targets(
+        &self,
+        values: &[T],
+        to: (MaxParallelism, u32),
+        bytes: &mut Vec<u8>,
+        into: &mut Vec<SubpartitionIndex>,
+    ) {
+        append_targets(values, to, bytes, into, |value, bytes| (self.0)(value).encode_key(bytes));
+    }
+
+    fn push(&self, batch: Batch<T>, into: SortedInput<'_>) -> Result<(), SortError>
+    where
+        T: Record,
+    {
+        into.push(batch, |value, bytes| (self.0)(value).encode_key(bytes))
     }
 }
 
@@ -117,6 +171,23 @@ where
     fn hashed(&self, values: &[T], position: &mut Position, into: &mut HashedKeys<K>) {
         into.extend_borrowed(values, position, &self.0);
     }
+
+    fn targets(
+        &self,
+        values: &[T],
+        to: (MaxParallelism, u32),
+        bytes: &mut Vec<u8>,
+        into: &mut Vec<SubpartitionIndex>,
+    ) {
+        append_targets(values, to, bytes, into, |value, bytes| (self.0)(value).encode_key(bytes));
+    }
+
+    fn push(&self, batch: Batch<T>, into: SortedInput<'_>) -> Result<(), SortError>
+    where
+        T: Record,
+    {
+        into.push(batch, |value, bytes| (self.0)(value).encode_key(bytes))
+    }
 }
 
 #[inline]
@@ -133,4 +204,19 @@ fn append_numbers<T>(
         into.push(number);
     }
     true
+}
+
+#[inline]
+fn append_targets<T>(
+    values: &[T],
+    (groups, consumers): (MaxParallelism, u32),
+    bytes: &mut Vec<u8>,
+    into: &mut Vec<SubpartitionIndex>,
+    encode: impl Fn(&T, &mut Vec<u8>),
+) {
+    into.extend(values.iter().map(|value| {
+        bytes.clear();
+        encode(value, bytes);
+        SubpartitionIndex(groups.subtask_of(hash_key_bytes(bytes), consumers).0)
+    }));
 }

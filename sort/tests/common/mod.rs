@@ -99,15 +99,19 @@ pub fn drain_in_pieces(mut stream: SortedStream) -> Result<(Vec<Row>, SortStats)
     Ok((rows, stream.stats()))
 }
 
-/// The same through the zero-copy way in, and out in pieces.
+/// The same through the zero-copy ways in, and out in pieces.
 pub fn sort_with(options: SorterOptions, rows: &[Row]) -> Result<(Vec<Row>, SortStats), SortError> {
+    let prefix = options.prefix;
     let mut sorter = ExternalSorter::new(options);
-    for (key, timestamp, payload) in rows {
-        sorter.push_with(
-            *timestamp,
-            |out| out.extend_from_slice(key),
-            |out| out.extend_from_slice(payload),
-        )?;
+    for (n, (key, timestamp, payload)) in rows.iter().enumerate() {
+        let write_key = |out: &mut Vec<u8>| out.extend_from_slice(key);
+        let write_payload = |out: &mut Vec<u8>| out.extend_from_slice(payload);
+        match prefix {
+            Some(prefix) if n % 2 == 0 => {
+                sorter.push_with_prefix(*timestamp, write_key, prefix, write_payload)?;
+            }
+            _ => sorter.push_with(*timestamp, write_key, write_payload)?,
+        }
     }
     drain_in_pieces(sorter.finish()?)
 }

@@ -71,7 +71,7 @@ where
     ) -> Result<bool, TaskError> {
         let Self { function, parts, current, user, context, .. } = self;
         parts.processing_time = context.task.clock.now();
-        let mut calls = KeyedCalls { function, parts, current, out: &mut *out };
+        let mut calls = KeyedCalls::new(function, parts, current, out);
         let done = user.run_batch(|position| draining.piece(PIECE, position, &mut calls))?;
         self.parts.flush_outputs(out)?;
         Ok(done)
@@ -84,7 +84,7 @@ where
         out: &mut dyn Output<O>,
     ) -> Result<bool, TaskError> {
         let Self { function, parts, current, user, context, .. } = self;
-        let mut calls = KeyedCalls { function, parts, current, out: &mut *out };
+        let mut calls = KeyedCalls::new(function, parts, current, out);
         let done =
             user.run_batch(|position| firing.piece(PIECE, position, &mut calls, &context.name))?;
         self.parts.arm(&self.context);
