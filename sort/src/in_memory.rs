@@ -12,7 +12,7 @@ use crate::buffer::Buffer;
 use crate::radix::Entry;
 use crate::rules::Rules;
 use crate::window::Window;
-use crate::{CancelFlag, SortError, SortedRecord, record};
+use crate::{CancelFlag, SortError};
 
 /// A sealed buffer, and its loan where several streams share both.
 #[derive(Debug)]
@@ -78,12 +78,6 @@ impl InMemory {
             }
         }
         Ok(true)
-    }
-
-    /// The record that [`InMemory::advance`] went to.
-    #[inline(always)]
-    pub(crate) fn current(&self) -> SortedRecord<'_> {
-        record::split(self.bytes()).unwrap_or_default()
     }
 
     /// Goes to the next record, if it has been read ahead.

@@ -13,13 +13,13 @@ use std::sync::Arc;
 
 use element::{FileRole, StoreError, StoreReader};
 
+use crate::SortError;
 use crate::block::{self, HEAD, Head, Identity};
 use crate::kept::Kept;
 use crate::record::{self, Layout};
 use crate::rules::Rules;
 use crate::run::{BlockStart, Run};
 use crate::spiller::{OpenFile, Spiller};
-use crate::{SortError, SortedRecord};
 
 /// Reads a run, or a part of it. Starts before the first record.
 #[derive(Debug)]
@@ -186,10 +186,10 @@ impl RunReader {
         Ok(())
     }
 
-    /// The current record.
-    #[inline(always)]
-    pub(crate) fn current(&self) -> SortedRecord<'_> {
-        record::split(self.raw.get(self.at..).unwrap_or_default()).unwrap_or_default()
+    /// The bytes from the current record's first on.
+    #[inline]
+    pub(crate) fn bytes(&self) -> &[u8] {
+        self.raw.get(self.at..).unwrap_or_default()
     }
 
     /// The current record's bytes, as in a page.

@@ -7,7 +7,7 @@ use crate::in_memory::InMemory;
 use crate::merge::Merge;
 use crate::run_reader::RunReader;
 use crate::spiller::Spiller;
-use crate::{Groups, SortError, SortStats};
+use crate::{Groups, SortError, SortStats, record};
 
 /// One record of a sorted stream, lent until the next is asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -209,11 +209,11 @@ impl SortedStream {
     // Always: a record has five words, which go by way of memory to a call.
     #[inline(always)]
     pub(crate) fn current(&self) -> Option<SortedRecord<'_>> {
-        match &self.source {
-            Source::Memory(memory) => Some(memory.current()),
-            Source::Runs(merge) => merge.current().map(RunReader::current),
-            Source::Ended => None,
-        }
+        record::split(match &self.source {
+            Source::Memory(memory) => memory.bytes(),
+            Source::Runs(merge) => merge.current().map_or(&[][..], RunReader::bytes),
+            Source::Ended => &[],
+        })
     }
 
     /// From the source to what comes behind it.

@@ -17,11 +17,14 @@ use super::keyed_context::KeyedContext;
 pub type CoGroupCall<K, A, B, O> =
     dyn Fn(Vec<A>, Vec<B>, &mut KeyedContext<'_, K, O>) -> anyhow::Result<()> + Send + Sync;
 
+/// Records of a key that there is room for before the first comes, at most.
+const MOST_ROOM: usize = 64;
+
 /// A co-group as the operator runs it.
 pub struct CoGroup<K, A, B, O> {
     call: Arc<CoGroupCall<K, A, B, O>>,
-    left: Vec<A>,
-    right: Vec<B>,
+    left: Side<A>,
+    right: Side<B>,
     key: PhantomData<fn(K) -> O>,
 }
 
@@ -29,7 +32,7 @@ impl<K, A, B, O> CoGroup<K, A, B, O> {
     /// Calls `call` once a key.
     #[must_use]
     pub fn new(call: Arc<CoGroupCall<K, A, B, O>>) -> Self {
-        Self { call, left: Vec::new(), right: Vec::new(), key: PhantomData }
+        Self { call, left: Side::default(), right: Side::default(), key: PhantomData }
     }
 }
 
@@ -41,30 +44,50 @@ where
 {
     type Fold = NoFold<Either<A, B>>;
 
+    #[inline]
     fn element(
         &mut self,
         value: Either<A, B>,
         _: &mut KeyedContext<'_, K, O>,
     ) -> anyhow::Result<()> {
         match value {
-            Either::Left(value) => add(&mut self.left, value),
-            Either::Right(value) => add(&mut self.right, value),
+            Either::Left(value) => self.left.add(value),
+            Either::Right(value) => self.right.add(value),
         }
         Ok(())
     }
 
     fn key_end(&mut self, context: &mut KeyedContext<'_, K, O>) -> anyhow::Result<()> {
-        let (left, right) = (std::mem::take(&mut self.left), std::mem::take(&mut self.right));
-        (self.call)(left, right, context)
+        (self.call)(self.left.take(), self.right.take(), context)
     }
 }
 
-/// Adds to a list that is empty at each key: many keys have one record, which grows no list.
-#[inline]
-fn add<T>(list: &mut Vec<T>, value: T) {
-    if list.is_empty() {
-        *list = vec![value];
-    } else {
-        list.push(value);
+/// The records of a key of one input, in a list that is begun with about the room that the key before has
+/// used: so it seldom grows.
+struct Side<T> {
+    list: Vec<T>,
+    room: usize,
+}
+
+impl<T> Default for Side<T> {
+    fn default() -> Self {
+        Self { list: Vec::new(), room: 1 }
+    }
+}
+
+impl<T> Side<T> {
+    #[inline]
+    fn add(&mut self, value: T) {
+        if self.list.capacity() == 0 {
+            self.list.reserve_exact(self.room);
+        }
+        self.list.push(value);
+    }
+
+    #[inline]
+    fn take(&mut self) -> Vec<T> {
+        let list = std::mem::take(&mut self.list);
+        self.room = list.len().next_power_of_two().min(MOST_ROOM);
+        list
     }
 }
