@@ -107,10 +107,10 @@ pub(crate) fn seal<'a>(
     out
 }
 
-/// The head of a block whose body is one record that is too long to be copied or packed.
-pub(crate) fn head_of_one(body: &[u8], identity: Identity) -> [u8; HEAD] {
+/// The head of a block whose body is too long to be copied or packed.
+pub(crate) fn head_of(body: &[u8], records: u32, identity: Identity) -> [u8; HEAD] {
     let bytes = body.len() as u32;
-    let mut head = Head { checksum: 0, stored: bytes, raw: bytes, records: 1, form: RAW };
+    let mut head = Head { checksum: 0, stored: bytes, raw: bytes, records, form: RAW };
     head.checksum = checksum(&head, body, identity);
     let mut out = [0; HEAD];
     out[..4].copy_from_slice(&head.checksum.to_le_bytes());
@@ -152,6 +152,37 @@ pub(crate) fn open(
         }
         _ => Err("the block has an unknown form"),
     }
+}
+
+/// Proves a body against its head, and appends the records to `into`.
+///
+/// # Errors
+///
+/// What does not fit, in words.
+pub(crate) fn append(
+    head: &Head,
+    body: &[u8],
+    into: &mut Vec<u8>,
+    identity: Identity,
+) -> Result<(), &'static str> {
+    if checksum(head, body, identity) != head.checksum {
+        return Err("the checksum does not match");
+    }
+    let start = into.len();
+    match head.form {
+        RAW if head.raw == head.stored => into.extend_from_slice(body),
+        LZ4 => {
+            into.resize(start + head.raw as usize, 0);
+            let place = into.get_mut(start..).unwrap_or_default();
+            let unpacked = lz4_flex::block::decompress_into(body, place);
+            if unpacked.is_ok_and(|bytes| bytes == head.raw as usize) {
+                return Ok(());
+            }
+            return Err("the block does not unpack");
+        }
+        _ => return Err("the block has an unknown form"),
+    }
+    Ok(())
 }
 
 #[cfg(test)]

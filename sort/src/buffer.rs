@@ -110,6 +110,46 @@ impl Buffer {
         self.parts.iter().all(|part| part.records == 0)
     }
 
+    /// Records of a part, and their bytes.
+    pub(crate) fn size_of(&self, part: usize) -> (u64, u64) {
+        let bytes: usize = self.pages_of(part).map(|page| page.records().len()).sum();
+        let open = self.parts.get(part).map_or(0, |part| part.open.records().len());
+        (self.len(part) as u64, (bytes + open) as u64)
+    }
+
+    /// The pages of a part, in order of arrival; the open one is empty until [`Buffer::seal`].
+    pub(crate) fn pages_of(&self, part: usize) -> impl Iterator<Item = &Page> {
+        let numbers = self.parts.get(part).map_or(&[][..], |part| &part.pages);
+        numbers.iter().filter_map(|number| self.pages.get(*number))
+    }
+
+    /// A sealed buffer of one part of this one alone: of `records`, in these pages.
+    pub(crate) fn part_of(&self, pages: Vec<Page>, records: usize) -> Self {
+        let numbers = (0..pages.len()).collect();
+        Self {
+            pages,
+            parts: vec![Part { open: Page::default(), records, pages: numbers }],
+            aside_room: records,
+            shift: self.shift,
+            ..Self::new(0, Cut::default())
+        }
+    }
+
+    /// A sealed buffer without records that has parts like this one.
+    pub(crate) fn empty_like(&self) -> Self {
+        let parts = self.parts.iter().map(|_| Part::default()).collect();
+        Self { parts, shift: self.shift, ..Self::new(0, Cut::default()) }
+    }
+
+    pub(crate) fn into_pages(self) -> Vec<Page> {
+        self.pages
+    }
+
+    /// Whether records are of a part of the order, which the cache holds.
+    pub(crate) fn is_dealt(&self) -> bool {
+        self.shift < 63
+    }
+
     /// Entries that the account has bytes for.
     pub(crate) fn entries_room(&self) -> usize {
         self.entries_room

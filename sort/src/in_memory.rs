@@ -1,7 +1,7 @@
 //! [`InMemory`]: a buffer, or a share of one, read in order.
 //!
 //! Sorts a part of the buffer when it gets there, so that the records are read while they are in the
-//! cache. Several threads may each read a share of one buffer: some of its parts, or, where it is of
+//! cache. Where parts have been written to runs as they were, they are read back then, and sorted as one. Several threads may each read a share of one buffer: some of its parts, or, where it is of
 //! one part, a range of that part's entries.
 
 use std::ops::Range;
@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use crate::account::Account;
 use crate::buffer::Buffer;
+use crate::parted_reader::PartedReader;
 use crate::radix::Entry;
 use crate::rules::Rules;
 use crate::window::Window;
@@ -24,6 +25,11 @@ pub(crate) struct Held {
 /// Starts before the first record.
 #[derive(Debug)]
 pub(crate) struct InMemory {
+    /// The parted runs of which it reads parts, too.
+    parted: Option<PartedReader>,
+    /// Where the parts come from.
+    whole: Arc<Held>,
+    /// What is being read: the whole, or one part with what runs have of it.
     held: Arc<Held>,
     /// Parts that are not sorted yet.
     parts: Range<usize>,
@@ -43,6 +49,8 @@ impl InMemory {
     /// Some parts of a buffer.
     pub(crate) fn parts(held: Arc<Held>, parts: Range<usize>) -> Self {
         Self {
+            parted: None,
+            whole: Arc::clone(&held),
             held,
             parts,
             entries: Arc::default(),
@@ -54,6 +62,11 @@ impl InMemory {
         }
     }
 
+    /// Some parts of a buffer, each with what the runs have of it.
+    pub(crate) fn parted(held: Arc<Held>, parts: Range<usize>, runs: PartedReader) -> Self {
+        Self { parted: Some(runs), ..Self::parts(held, parts) }
+    }
+
     /// A range of the entries of a part that is sorted.
     pub(crate) fn range(held: Arc<Held>, entries: Arc<Vec<Entry>>, left: Range<usize>) -> Self {
         Self { entries, left, ..Self::parts(held, 0..0) }
@@ -61,8 +74,17 @@ impl InMemory {
 
     /// How many records there are, before the first is taken.
     pub(crate) fn records(&self) -> u64 {
-        let parts: usize = self.parts.clone().map(|part| self.held.buffer.len(part)).sum();
-        (parts + self.left.len()) as u64
+        let parts = self.parts.clone().map(|part| self.records_of(part));
+        parts.sum::<u64>() + self.left.len() as u64
+    }
+
+    fn records_of(&self, part: usize) -> u64 {
+        self.written(part) + self.whole.buffer.len(part) as u64
+    }
+
+    /// Records of a part in runs.
+    fn written(&self, part: usize) -> u64 {
+        self.parted.as_ref().map_or(0, |runs| runs.records(part))
     }
 
     /// Goes to the next record; false at the end.
@@ -109,15 +131,26 @@ impl InMemory {
         rules: &Rules,
         cancel: Option<&CancelFlag>,
     ) -> Result<bool, Box<SortError>> {
-        let buffer = &self.held.buffer;
         while self.left.is_empty() {
             let Some(part) = self.parts.next() else { return Ok(false) };
-            let entries = Arc::make_mut(&mut self.entries);
-            self.deep += buffer.sort_part(part, entries, &mut self.aside, rules, cancel)?;
+            let place = self.load(part)?;
+            let (buffer, entries) = (&self.held.buffer, Arc::make_mut(&mut self.entries));
+            self.deep += buffer.sort_part(place, entries, &mut self.aside, rules, cancel)?;
             self.left = 0..entries.len();
         }
-        let Range { start, end } = self.left;
+        let (buffer, Range { start, end }) = (&self.held.buffer, self.left.clone());
         self.left.start = self.window.fill(buffer, &self.entries, start, end, rules);
         Ok(true)
+    }
+
+    /// Has a part to be read in `held`; gives the number that it has there.
+    fn load(&mut self, part: usize) -> Result<usize, SortError> {
+        let is_written = self.written(part) > 0;
+        let last = std::mem::replace(&mut self.held, Arc::clone(&self.whole));
+        let Some(runs) = self.parted.as_mut().filter(|_| is_written) else { return Ok(part) };
+        let spare = Arc::into_inner(last).map(|last| last.buffer);
+        let buffer = runs.load(part, &self.whole.buffer, spare)?;
+        self.held = Arc::new(Held { buffer, _account: None });
+        Ok(0)
     }
 }

@@ -6,7 +6,8 @@
 //! ExternalSorter --> stage --> buffer (page, ordering, sorting, radix, window) -- in_memory --> SortedStream --> Groups
 //!      |               |                                 ^
 //!      |               v when the memory refuses (external/spilling)
-//!      |          spiller, run (record, block) --> run_reader, kept, merge (passes before)
+//!      |          parted: parts of the order as they are ------> parted_reader, a part at a time -> in_memory
+//!      |          spiller, run (record, block): sorted --------> run_reader, kept, merge (passes before)
 //!      |
 //! lanes                runs written by threads while the next buffer fills
 //! ranges               one sort cut into parts that threads drain side by side
@@ -87,6 +88,8 @@ mod lanes;
 mod merge;
 mod options;
 mod page;
+mod parted;
+mod parted_reader;
 mod passes;
 mod radix;
 mod ranges;

@@ -26,6 +26,17 @@ impl Page {
         Self { bytes, filled: 0 }
     }
 
+    /// A full page of these records.
+    pub(crate) fn of(bytes: Vec<u8>) -> Self {
+        Self { filled: bytes.len(), bytes }
+    }
+
+    /// Its memory, emptied.
+    pub(crate) fn into_empty(mut self) -> Vec<u8> {
+        self.bytes.clear();
+        self.bytes
+    }
+
     /// The page's whole length.
     pub(crate) fn len(&self) -> usize {
         self.bytes.len()

@@ -10,6 +10,8 @@ use crate::account::Account;
 use crate::buffer::Buffer;
 use crate::in_memory::{Held, InMemory};
 use crate::merge::Merge;
+use crate::parted::PartedRuns;
+use crate::parted_reader::PartedReader;
 use crate::radix::Entry;
 use crate::run::Run;
 use crate::spiller::Spiller;
@@ -32,11 +34,7 @@ pub(crate) fn of_buffer(
         cut_within_part(&entries, ways)
     };
     let (has_parts, entries) = (buffer.parts() > 1, Arc::new(entries));
-    // The loan ends with the last part; a part by itself holds nothing.
-    spiller.stats = spiller.stats();
-    let none = Account::new(&spiller.options.budget, 0, 0);
-    let account = std::mem::replace(&mut spiller.account, none);
-    let held = Arc::new(Held { buffer, _account: Some(account) });
+    let held = share_buffer(buffer, &mut spiller);
     let ways = cuts.len().saturating_sub(1);
     let mut streams: Vec<SortedStream> = Vec::new();
     for part in cuts.windows(2) {
@@ -50,6 +48,41 @@ pub(crate) fn of_buffer(
         streams.push(SortedStream::new(spiller.share(ways), Source::Memory(source)));
     }
     Ok(streams)
+}
+
+/// The buffer and the loan for all parts: it ends with the last, and a part by itself holds nothing.
+fn share_buffer(buffer: Buffer, spiller: &mut Spiller) -> Arc<Held> {
+    spiller.stats = spiller.stats();
+    let none = Account::new(&spiller.options.budget, 0, 0);
+    let account = std::mem::replace(&mut spiller.account, none);
+    Arc::new(Held { buffer, _account: Some(account) })
+}
+
+/// Cuts a buffer, and parted runs, into at most `ways` parts: so many as there is memory for to sort a part of
+/// each at once.
+pub(crate) fn of_parted(
+    mut buffer: Buffer,
+    runs: PartedRuns,
+    mut spiller: Spiller,
+    ways: usize,
+) -> Result<Vec<SortedStream>, SortError> {
+    buffer.seal();
+    let at_once = runs.reserved / runs.needs(&buffer).max(1);
+    let files = spiller.options.fan_in / runs.runs.len().max(1);
+    let ways = ways.min(at_once as usize).min(files).max(1);
+    let parts = buffer.parts();
+    let records = |part: usize| buffer.len(part) + runs.records(part) as usize;
+    let cuts = cut_parts((0..parts).map(records), ways);
+    let runs = Arc::new(runs);
+    let shares = share_buffer(buffer, &mut spiller);
+    let ways = cuts.len().saturating_sub(1);
+    let stream = |part: &[usize]| {
+        let &[start, end] = part else { return Err(SortError::Failed) };
+        let reader = PartedReader::open(Arc::clone(&runs), &spiller)?;
+        let memory = InMemory::parted(Arc::clone(&shares), start..end, reader);
+        Ok(SortedStream::new(spiller.share(ways), Source::Memory(memory)))
+    };
+    cuts.windows(2).map(stream).collect()
 }
 
 /// Ends of `ways` ranges of sorted entries, none of them within one prefix.
@@ -83,16 +116,21 @@ fn cut_between_parts(buffer: &Buffer, ways: usize, spiller: &mut Spiller) -> Vec
         }
         ways -= 1;
     }
-    let total: usize = (0..buffer.parts()).map(|part| buffer.len(part)).sum();
+    cut_parts((0..buffer.parts()).map(|part| buffer.len(part)), ways)
+}
+
+/// Ends of at most `ways` ranges of parts that have so many records.
+fn cut_parts(parts: impl ExactSizeIterator<Item = usize> + Clone, ways: usize) -> Vec<usize> {
+    let (count, total) = (parts.len(), parts.clone().sum::<usize>());
     let mut cuts = vec![0];
     let mut before = 0;
-    for part in 0..buffer.parts() {
+    for (part, records) in parts.enumerate() {
         if before >= total / ways * cuts.len() && cuts.len() < ways && before > 0 {
             cuts.push(part);
         }
-        before += buffer.len(part);
+        before += records;
     }
-    cuts.push(buffer.parts());
+    cuts.push(count);
     cuts
 }
 

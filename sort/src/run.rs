@@ -46,6 +46,16 @@ pub(crate) struct BlockStart {
     pub(crate) records: u64,
 }
 
+/// How far a run has been written.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Place {
+    pub(crate) offset: u64,
+    pub(crate) block: u64,
+    /// Records, and their bytes, in the blocks before it.
+    pub(crate) records: u64,
+    pub(crate) raw: u64,
+}
+
 /// Blocks closer together than this share an entry of the index, which so takes a five-hundredth of
 /// the run's bytes at most.
 const INDEX_EVERY: u64 = 16 << 10;
@@ -137,11 +147,35 @@ impl RunWriter {
     ) -> Result<(), SortError> {
         self.flush(spiller)?;
         if length > self.block_bytes {
-            return self.write_alone(from.get(..length).unwrap_or_default(), spiller);
+            return self.write_alone(from.get(..length).unwrap_or_default(), 1, spiller);
         }
         page::append_from(&mut self.block, from, length);
         self.records += 1;
         Ok(())
+    }
+
+    /// Appends encoded records that lie one behind the other: all to one block, if they fit into any.
+    pub(crate) fn append_all(
+        &mut self,
+        records: &[u8],
+        spiller: &mut Spiller,
+    ) -> Result<(), SortError> {
+        let count = record::count(records);
+        if self.block.len() - HEAD + records.len() > self.block_bytes {
+            self.flush(spiller)?;
+            if records.len() > self.block_bytes {
+                return self.write_alone(records, count, spiller);
+            }
+        }
+        self.block.extend_from_slice(records);
+        self.records += count;
+        Ok(())
+    }
+
+    /// How far the blocks reach that are written.
+    pub(crate) fn place(&self) -> Place {
+        let Run { stored_bytes: offset, blocks: block, records, raw_bytes: raw, .. } = self.run;
+        Place { offset, block, records, raw }
     }
 
     /// Appends one record by its parts.
@@ -172,15 +206,20 @@ impl RunWriter {
         Ok(())
     }
 
-    /// Writes a record that is longer than a block from where it is, without a copy.
-    fn write_alone(&mut self, record: &[u8], spiller: &Spiller) -> Result<(), SortError> {
+    /// Writes what is longer than a block from where it is, without a copy.
+    fn write_alone(
+        &mut self,
+        bytes: &[u8],
+        records: u32,
+        spiller: &Spiller,
+    ) -> Result<(), SortError> {
         spiller.check_cancel()?;
-        self.index(record, &spiller.rules);
-        let head = block::head_of_one(record, self.identity());
+        self.index(bytes, &spiller.rules);
+        let head = block::head_of(bytes, records, self.identity());
         self.writer.write(&head)?;
-        self.writer.write(record)?;
-        self.records = 1;
-        self.count(record.len() as u64, (HEAD + record.len()) as u64);
+        self.writer.write(bytes)?;
+        self.records = records;
+        self.count(bytes.len() as u64, (HEAD + bytes.len()) as u64);
         Ok(())
     }
 
@@ -213,7 +252,8 @@ impl RunWriter {
         self.records = 0;
     }
 
-    fn flush(&mut self, spiller: &mut Spiller) -> Result<(), SortError> {
+    /// Writes the open block, if it has records.
+    pub(crate) fn flush(&mut self, spiller: &mut Spiller) -> Result<(), SortError> {
         if self.records == 0 {
             return Ok(());
         }

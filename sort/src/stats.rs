@@ -13,7 +13,8 @@ pub struct SortStats {
     pub spilled_written: u64,
     /// Runs written from memory; runs that merges wrote are not counted.
     pub runs: u64,
-    /// Times that records are merged: 0 in memory, 1 if one merge gives the result.
+    /// Times that records are read from runs: 0 in memory, 1 if one merge, or parts sorted one by one, give
+    /// the result.
     pub passes: u64,
     /// The most run files open at once.
     pub peak_open_files: u64,

@@ -62,7 +62,7 @@ impl Window {
             rest.iter().take_while(|entry| last.is_some_and(|l| l.prefix == entry.prefix)).count();
         self.entries[..len].copy_from_slice(&ahead[..len]);
         (self.len, self.next) = (len, 0);
-        if buffer.parts() == 1 {
+        if !buffer.is_dealt() {
             std::hint::black_box(buffer.touch(&self.entries[..len]));
         }
         // Looked at as a whole first, for most windows hold no group.
