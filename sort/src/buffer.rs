@@ -17,7 +17,10 @@
 //! Filled by the sorter; drained, part by part, into a run or into the stream.
 
 mod clearing;
+mod dealing;
 mod ordering;
+
+pub(crate) use dealing::Cut;
 
 use crate::SorterOptions;
 use crate::account::Account;
@@ -26,26 +29,12 @@ use crate::radix::Entry;
 use crate::record;
 use crate::rules::Rules;
 use crate::stage::Staged;
+use dealing::Deal;
 
 const ENTRY_BYTES: u64 = size_of::<Entry>() as u64;
 
 /// Records that are looked at before the buffer is cut into parts.
 const SAMPLE: usize = 4_096;
-
-/// The share of the sample, one in so many, beyond which one part is too much of the whole.
-const EVEN: usize = 32;
-
-/// Pages of one part of many that take as many bytes as a second copy of its entries may.
-const ASIDE_PAGES: usize = 32;
-
-/// How a buffer is cut, chosen from the memory.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Cut {
-    /// Bits of the prefix that choose a part; 0 if there is one part for good.
-    pub(crate) bits: u32,
-    /// The length of a page of one part of many.
-    pub(crate) page_bytes: usize,
-}
 
 /// A part of the order.
 #[derive(Debug, Default)]
@@ -62,7 +51,7 @@ struct Part {
 pub(crate) struct Buffer {
     /// Full pages of all parts; an open page's place is empty until [`Buffer::seal`].
     pages: Vec<Page>,
-    /// At least one; a power of two of them.
+    /// At least one.
     parts: Vec<Part>,
     /// Empty pages of the usual length, kept for the next round.
     spare: Vec<Page>,
@@ -71,8 +60,8 @@ pub(crate) struct Buffer {
     /// Records of a part up to which there is room for a second copy of its entries.
     aside_room: usize,
     page_bytes: usize,
-    /// 63 less the bits that choose a part.
-    shift: u32,
+    /// Which part a record is of.
+    deal: Deal,
     /// What is to be done once the sample is there; `None` once it is decided.
     cut: Option<Cut>,
 }
@@ -91,7 +80,7 @@ impl Buffer {
             entries_room: 0,
             aside_room: 0,
             page_bytes,
-            shift: 63,
+            deal: Deal::ONE,
             cut: (cut.bits > 0).then_some(cut),
         }
     }
@@ -130,7 +119,7 @@ impl Buffer {
             pages,
             parts: vec![Part { open: Page::default(), records, pages: numbers }],
             aside_room: records,
-            shift: self.shift,
+            deal: self.deal,
             ..Self::new(0, Cut::default())
         }
     }
@@ -138,7 +127,7 @@ impl Buffer {
     /// A sealed buffer without records that has parts like this one.
     pub(crate) fn empty_like(&self) -> Self {
         let parts = self.parts.iter().map(|_| Part::default()).collect();
-        Self { parts, shift: self.shift, ..Self::new(0, Cut::default()) }
+        Self { parts, deal: self.deal, ..Self::new(0, Cut::default()) }
     }
 
     pub(crate) fn into_pages(self) -> Vec<Page> {
@@ -147,7 +136,7 @@ impl Buffer {
 
     /// Whether records are of a part of the order, which the cache holds.
     pub(crate) fn is_dealt(&self) -> bool {
-        self.shift < 63
+        self.deal.is_many()
     }
 
     /// Entries that the account has bytes for.
@@ -157,7 +146,7 @@ impl Buffer {
 
     #[inline]
     fn part(&self, prefix: u64) -> usize {
-        (prefix >> 1 >> self.shift) as usize
+        self.deal.part(prefix)
     }
 
     /// Whether a record of `bytes` can be appended as things stand.
@@ -187,10 +176,10 @@ impl Buffer {
         mut start: usize,
         records: &[Staged],
     ) -> usize {
-        let (shift, most) = (self.shift, self.entries_room);
+        let (deal, most) = (self.deal, self.entries_room);
         let parts = self.parts.as_mut_slice();
         for (pushed, staged) in records.iter().enumerate() {
-            let Some(part) = parts.get_mut((staged.prefix >> 1 >> shift) as usize) else {
+            let Some(part) = parts.get_mut(deal.part(staged.prefix)) else {
                 return pushed;
             };
             let from = bytes.get(start..).unwrap_or_default();
@@ -305,41 +294,6 @@ impl Buffer {
                 part.open = std::mem::take(place);
             }
         }
-    }
-
-    /// Deals the records of the one part into many, if they are spread evenly and memory is there.
-    #[cold]
-    fn deal(&mut self, rules: &Rules, account: &mut Account) {
-        let Some(Cut { bits, page_bytes }) = self.cut.take() else { return };
-        self.seal();
-        let shift = 63 - bits;
-        let mut sizes = vec![(0_usize, 0_usize); 1 << bits];
-        self.for_each_of(0, rules, |prefix, _, record| {
-            if let Some(size) = sizes.get_mut((prefix >> 1 >> shift) as usize) {
-                *size = (size.0 + 1, size.1 + record.len());
-            }
-        });
-        let most = self.len(0) / EVEN;
-        let is_even = sizes.iter().all(|size| size.0 <= most && size.1 <= page_bytes);
-        // So much for each part, and once for a second copy of the entries of one.
-        let aside_bytes = page_bytes * ASIDE_PAGES;
-        if !is_even || !account.take(((page_bytes as u64) << bits) + aside_bytes as u64) {
-            self.unseal();
-            return;
-        }
-        let mut dealt = Self::new(page_bytes, Cut::default());
-        dealt.parts = (0..1 << bits).map(|_| Part::default()).collect();
-        (dealt.shift, dealt.entries_room) = (shift, self.entries_room);
-        dealt.aside_room = aside_bytes / size_of::<Entry>();
-        for part in 0..dealt.parts.len() {
-            dealt.next_page(part, Page::new(page_bytes));
-        }
-        self.for_each_of(0, rules, |prefix, _, record| {
-            dealt.push_staged(record, 0, &[Staged { prefix, end: record.len() }]);
-        });
-        let last = std::mem::replace(self, dealt);
-        let pages = last.pages.iter().chain(&last.spare);
-        account.give(pages.map(|page| page.len() as u64).sum());
     }
 
     /// Bytes in use in the account for a second copy of entries; each stream that sorts parts of this

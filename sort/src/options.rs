@@ -5,6 +5,7 @@
 //! options; here are values that are already typed.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -123,6 +124,8 @@ pub struct SorterOptions {
     pub ties: Ties,
     /// The prefix of a key; the first eight bytes, big-endian, by default.
     pub prefix: Option<KeyPrefix>,
+    /// The least and the greatest prefix that is expected: all by default.
+    pub prefix_range: (u64, u64),
     /// Threads that sort and write, 1 by default: then the caller's thread does all of it.
     pub threads: usize,
     /// Whether runs written from memory are made durable, so that they can be sealed and resumed.
@@ -159,6 +162,7 @@ impl SorterOptions {
             order: Order::Ascending,
             ties: Ties::Timestamp,
             prefix: None,
+            prefix_range: (0, u64::MAX),
             threads: 1,
             durable_runs: false,
             cancel: None,
@@ -204,6 +208,14 @@ impl SorterOptions {
     #[must_use]
     pub fn with_prefix(mut self, prefix: KeyPrefix) -> Self {
         self.prefix = Some(prefix);
+        self
+    }
+
+    /// Says that prefixes are spread over a range, as those of one share of all hashes are. Others come in
+    /// order, too, but if they are many it takes longer.
+    #[must_use]
+    pub fn with_prefix_range(mut self, range: RangeInclusive<u64>) -> Self {
+        self.prefix_range = (*range.start(), *range.end());
         self
     }
 
@@ -267,7 +279,12 @@ impl SorterOptions {
             _ => return Cut::default(),
         };
         let page_bytes = (self.memory() >> (bits + 4)).min(LARGEST_PART_PAGE);
-        Cut { bits, page_bytes: page_bytes as usize }
+        let (least, greatest) = self.prefix_range;
+        let range = match self.order {
+            Order::Ascending => (least, greatest),
+            Order::Descending => (!greatest, !least),
+        };
+        Cut { bits, range, page_bytes: page_bytes as usize }
     }
 
     /// Bytes of a page of records: a sixteenth of the memory, so that the last page wastes little.

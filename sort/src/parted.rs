@@ -44,6 +44,7 @@ impl PartedRun {
         let mut places = Vec::with_capacity(buffer.parts() + 1 - from);
         for part in from..buffer.parts() {
             places.push(writer.place());
+            writer.expect(buffer.len(part) as u64);
             for page in buffer.pages_of(part) {
                 writer.append_all(page.records(), spiller)?;
             }

@@ -89,12 +89,17 @@ impl<const VALUES: usize> TwoDigits<VALUES> {
         second[digit::<VALUES>(prefix << self.known, 2)] += 1;
     }
 
-    /// Sorts. In: the entries whose prefixes were seen, in the order of arrival, in `aside`; the result
-    /// is in `entries`.
-    pub(crate) fn sort(mut self, aside: &mut Vec<Entry>, entries: &mut Vec<Entry>) {
+    /// Sorts. In: the entries in the order of arrival, in `aside`, of whose prefixes `seen` is what was
+    /// counted; the result is in `entries`.
+    pub(crate) fn sort(
+        mut self,
+        aside: &mut Vec<Entry>,
+        entries: &mut Vec<Entry>,
+        seen: impl Fn(u64) -> u64,
+    ) {
         let (known, [first, second]) = (self.known, &mut self.heads);
-        scatter(aside, entries, second, |prefix| digit::<VALUES>(prefix << known, 2));
-        scatter(entries, aside, first, |prefix| digit::<VALUES>(prefix << known, 1));
+        scatter(aside, entries, second, |prefix| digit::<VALUES>(seen(prefix) << known, 2));
+        scatter(entries, aside, first, |prefix| digit::<VALUES>(seen(prefix) << known, 1));
         std::mem::swap(aside, entries);
         insert_all(entries);
     }
@@ -218,7 +223,7 @@ mod tests {
         let mut digits = TwoDigits::<VALUES>::new(known);
         entries.iter().for_each(|entry| digits.count(entry.prefix));
         let (mut aside, mut sorted) = (entries.to_vec(), Vec::new());
-        digits.sort(&mut aside, &mut sorted);
+        digits.sort(&mut aside, &mut sorted, |prefix| prefix);
         sorted
     }
 

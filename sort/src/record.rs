@@ -63,19 +63,6 @@ pub(crate) fn length(bytes: &[u8]) -> usize {
     }
 }
 
-/// How many records lie one behind the other in `bytes`.
-pub(crate) fn count(mut bytes: &[u8]) -> u32 {
-    let mut count = 0;
-    while let Some((_, rest)) = Some(length(bytes))
-        .filter(|length| *length > 0)
-        .and_then(|length| bytes.split_at_checked(length))
-    {
-        bytes = rest;
-        count += 1;
-    }
-    count
-}
-
 /// The record at the front of `bytes`; `None` if it is cut.
 #[inline(always)]
 pub(crate) fn split(bytes: &[u8]) -> Option<SortedRecord<'_>> {

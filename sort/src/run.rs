@@ -154,21 +154,26 @@ impl RunWriter {
         Ok(())
     }
 
+    /// Says how many records the calls of [`RunWriter::append_all`] until the next flush append. The first of
+    /// their blocks says so to the reader.
+    pub(crate) fn expect(&mut self, records: u64) {
+        self.records = u32::try_from(records).unwrap_or(u32::MAX);
+    }
+
     /// Appends encoded records that lie one behind the other: all to one block, if they fit into any.
     pub(crate) fn append_all(
         &mut self,
         records: &[u8],
         spiller: &mut Spiller,
     ) -> Result<(), SortError> {
-        let count = record::count(records);
         if self.block.len() - HEAD + records.len() > self.block_bytes {
             self.flush(spiller)?;
             if records.len() > self.block_bytes {
-                return self.write_alone(records, count, spiller);
+                let expected = self.records;
+                return self.write_alone(records, expected, spiller);
             }
         }
         self.block.extend_from_slice(records);
-        self.records += count;
         Ok(())
     }
 
@@ -254,7 +259,7 @@ impl RunWriter {
 
     /// Writes the open block, if it has records.
     pub(crate) fn flush(&mut self, spiller: &mut Spiller) -> Result<(), SortError> {
-        if self.records == 0 {
+        if self.block.len() == HEAD {
             return Ok(());
         }
         spiller.check_cancel()?;

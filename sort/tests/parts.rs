@@ -234,3 +234,33 @@ fn a_buffer_that_overflows_often_is_written_as_a_whole() {
         place.assert_clean();
     }
 }
+
+/// Subtasks have a share of all hashes each: it is dealt as all of them are.
+#[test]
+fn prefixes_of_a_range_are_dealt_within_it_and_others_come_in_order_too() {
+    let share = 5 << 60..=(6 << 60) - 1;
+    let inside = |n: u64| (mix(n) >> 4) | (5 << 60);
+    let input = rows(220_000, |n| inside(n).to_be_bytes().to_vec(), |_| NO_TIMESTAMP);
+    for order in [Order::Ascending, Order::Descending] {
+        let place = Place::new(DEALS);
+        let options = place.options().with_prefix_range(share.clone()).with_order(order);
+        let (mut sorted, stats) = sort(options, &input).unwrap();
+        let percent = stats.spilled_raw * 100 / (220_000 * (4 + 8 + 8));
+        assert!((1..=65).contains(&percent) && stats.passes == 1, "{percent} %: {stats:?}");
+        if order == Order::Descending {
+            sorted.reverse();
+        }
+        assert!(sorted == expected(&input), "keys come once, so that turning them round is all");
+    }
+    for (outside, seldom) in [(0_u64, 9), (u64::MAX, 9), (u64::MAX, 2), (0, 2)] {
+        let key = |n: u64| {
+            let is_outside = n > 5_000 && n.is_multiple_of(seldom);
+            if is_outside { outside ^ (mix(n) >> 6) } else { inside(n) }
+        };
+        let input = rows(150_000, |n| key(n).to_be_bytes().to_vec(), |n| (n % 2) as i64);
+        let place = Place::new(DEALS);
+        let options = place.options().with_prefix_range(share.clone());
+        assert!(sort_with(options, &input).unwrap().0 == expected(&input), "{outside} {seldom}");
+        place.assert_clean();
+    }
+}

@@ -141,7 +141,7 @@ impl BacklogPlan {
                 let combiner = FoldCombiner::new(Arc::clone(&fold));
                 Gathered::Combine { sorter: CombiningSorter::new(combiner, options), fold }
             }
-            _ => Gathered::Sort(ExternalSorter::new(options.with_prefix(hash_prefix))),
+            _ => Gathered::Sort(ExternalSorter::new(by_hash(options, context))),
         };
         Ok(Collecting::new(gathered, self.hands_over, context))
     }
@@ -191,12 +191,21 @@ impl BacklogPlan {
                 return Err(refused("its runs hold partial results of an aggregate"));
             }
             (false, _) => {
-                let options = options.with_prefix(hash_prefix);
+                let options = by_hash(options, context);
                 Gathered::Sort(ExternalSorter::resume(options, runs.clone()).map_err(failed)?)
             }
         };
         let collecting = Collecting::new(gathered, None, context);
         Ok(collecting.durable(sealed, runs, self.budget.total().0 / 2, context.key_groups()))
+    }
+}
+
+/// Options of a sorter by hash, of which a subtask has a range.
+fn by_hash(options: SorterOptions, context: &OperatorContext) -> SorterOptions {
+    let options = options.with_prefix(hash_prefix);
+    match context.key_groups().hash_range() {
+        Some(range) => options.with_prefix_range(range),
+        None => options,
     }
 }
 

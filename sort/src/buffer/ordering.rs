@@ -44,12 +44,13 @@ impl Buffer {
         entries: &mut Vec<Entry>,
         rules: &Rules,
     ) {
-        let mut digits = TwoDigits::<VALUES>::new(63 - self.shift);
+        let deal = self.deal;
+        let mut digits = TwoDigits::<VALUES>::new(deal.known());
         self.for_each_of(part, rules, |prefix, at, _| {
-            digits.count(prefix);
+            digits.count(deal.distance(prefix));
             aside.push(Entry { prefix, at });
         });
-        digits.sort(aside, entries);
+        digits.sort(aside, entries, |prefix| deal.distance(prefix));
     }
 
     /// Makes the entries of a sealed part and sorts them by prefix, large groups of one prefix in

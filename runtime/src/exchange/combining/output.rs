@@ -59,9 +59,9 @@ static TABLES: AtomicU64 = AtomicU64::new(0);
 /// Where a producer's records go.
 enum Way<T, C: Fold<T>> {
     /// Into the table.
-    Table(CombiningSorter<FoldCombiner<C, T>>),
+    Table(Box<CombiningSorter<FoldCombiner<C, T>>>),
     /// The table is handed over, piece by piece.
-    Emptying(CombinedStream<FoldCombiner<C, T>>),
+    Emptying(Box<CombinedStream<FoldCombiner<C, T>>>),
     /// On as they are.
     Pass,
 }
@@ -159,7 +159,8 @@ impl<T: Record, K: Key, C: Fold<T>> CombiningOutput<T, K, C> {
             && matches!(self.way, Way::Pass)
         {
             let combiner = FoldCombiner::new(Arc::clone(&self.fold));
-            self.way = Way::Table(CombiningSorter::new(combiner, self.options.clone()));
+            let table = CombiningSorter::new(combiner, self.options.clone());
+            self.way = Way::Table(Box::new(table));
             (self.taken, self.has_spilled) = (0, false);
         }
     }
@@ -171,7 +172,7 @@ impl<T: Record, K: Key, C: Fold<T>> CombiningOutput<T, K, C> {
             Way::Table(table) => {
                 self.unsaid = self.taken;
                 let finished = self.user.run_batch(|_| Ok(table.finish()))?;
-                Way::Emptying(finished.map_err(TaskError::sort(&self.name))?)
+                Way::Emptying(Box::new(finished.map_err(TaskError::sort(&self.name))?))
             }
             other => other,
         };
