@@ -65,12 +65,7 @@ macro_rules! byte_slices {
                 return crate::record_containers::list_of_each(len, input);
             }
             let bytes = take_slice(input, len.saturating_mul(N), "u8")?;
-            let arrays = bytes.chunks_exact(N).map(|bytes| {
-                let mut array = [0; N];
-                array.copy_from_slice(bytes);
-                array
-            });
-            Ok(arrays.collect())
+            Ok(bytes.as_chunks().0.to_vec())
         }
     };
 }
