@@ -39,14 +39,16 @@ pub(super) struct Place {
 }
 
 impl Place {
-    fn checksum(self, header: &[u8], stored: &[u8]) -> u32 {
-        let mut place = [0; 8];
-        let (subpartition, number) = place.split_at_mut(4);
+    fn checksum(self, header: &Header, stored: &[u8]) -> u32 {
+        // Short updates cost more than their bytes: what stands before the stored bytes is one.
+        let mut front = [0; 20];
+        let (subpartition, rest) = front.split_at_mut(4);
+        let (number, lengths) = rest.split_at_mut(4);
         subpartition.copy_from_slice(&self.subpartition.to_le_bytes());
         number.copy_from_slice(&self.number.to_le_bytes());
+        lengths.copy_from_slice(&header[..12]);
         let mut hasher = Hasher::new_with_initial(self.identity);
-        hasher.update(&place);
-        hasher.update(header.get(..12).unwrap_or_default());
+        hasher.update(&front);
         hasher.update(stored);
         hasher.finalize()
     }

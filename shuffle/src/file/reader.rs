@@ -32,6 +32,8 @@ pub(super) struct FileReader {
     /// Blocks not read yet.
     blocks_left: u64,
     blocks: u64,
+    /// The header at the front of the next run, and where that is, once it was read ahead from a map.
+    ahead: Option<(u64, Header)>,
     /// Bytes read from a map since its length was looked at.
     since_check: usize,
     /// Bytes read ahead of a file that is not mapped: `buffer[used..]` is the front of `run`.
@@ -60,6 +62,7 @@ impl FileReader {
             first,
             blocks_left: index.blocks,
             blocks: index.blocks,
+            ahead: None,
             since_check: 0,
             buffer: Vec::new(),
             used: 0,
@@ -142,9 +145,13 @@ impl FileReader {
                 self.since_check = 0;
                 self.check_length()?;
             }
-            self.file
-                .read_at(self.run.offset, &mut header)
-                .map_err(|source| storage_error(&self.partition, source))?;
+            match self.ahead.take() {
+                Some((offset, ahead)) if offset == self.run.offset => header = ahead,
+                _ => self
+                    .file
+                    .read_at(self.run.offset, &mut header)
+                    .map_err(|source| storage_error(&self.partition, source))?,
+            }
         } else {
             self.read_ahead(HEADER)?;
             let bytes = self.buffer.get(self.used..).and_then(|bytes| bytes.first_chunk());
@@ -156,6 +163,18 @@ impl FileReader {
             return Err(self.corrupt(Damage::Block, self.run.length, whole));
         }
         Ok((header, stored))
+    }
+
+    /// Reads the header of the next run of a map while the processor waits for the bytes of this one:
+    /// runs lie far apart. Not where the length is to be looked at before.
+    fn look_ahead(&mut self) {
+        if self.run.length > 0 || self.since_check >= AHEAD {
+            return;
+        }
+        self.ahead = self.runs.as_slice().first().and_then(|run| {
+            let header = self.file.mapped(run.offset, HEADER)?.first_chunk()?;
+            Some((run.offset, *header))
+        });
     }
 
     /// Behind the last run: all blocks must have been met.
@@ -189,6 +208,7 @@ impl ResultPartitionReader for FileReader {
         self.run.offset += whole as u64;
         self.run.length -= whole as u64;
         self.since_check += whole;
+        self.look_ahead();
         let bytes = if self.file.is_mapped() {
             self.file.mapped(offset + HEADER as u64, stored)
         } else {
