@@ -129,6 +129,17 @@ impl Packer {
         self.open = None;
     }
 
+    /// Takes memory for so many bytes. Called when there are no blocks.
+    pub(crate) fn reserve(&mut self, bytes: usize) {
+        self.bytes.reserve_exact(bytes);
+    }
+
+    /// Bytes of all blocks, and bytes that there is room for.
+    #[inline]
+    pub(crate) fn bytes(&self) -> (usize, usize) {
+        (self.bytes.len(), self.bytes.capacity())
+    }
+
     /// Gives memory beyond `bytes` back. Called when there are no blocks.
     pub(crate) fn shrink_to(&mut self, bytes: usize) {
         self.bytes.shrink_to(bytes);

@@ -97,20 +97,21 @@ fn the_variant_is_chosen_by_the_number_of_consumers() {
     }
 }
 
-/// T15: where memory is plenty, a region leaves with a stretch for each subpartition, 1 MiB at least,
-/// and a writer holds no more than it is worth.
+/// T15: where memory is plenty, a region leaves with a stretch for each subpartition, 1 MiB at least and
+/// 8 MiB at most while each has 4 KiB, and a writer holds no more than it is worth.
 #[test]
 fn a_region_leaves_with_a_stretch_for_each_subpartition() {
-    let (subpartitions, records) = (64, 1_000_000);
-    let (_, shuffle) = in_memory();
-    let service: Arc<dyn ShuffleService> = Arc::new(shuffle);
-    let options = options(64 << 20, 64);
-    let writer = write_numbers(service.as_ref(), subpartitions, records, &options);
-    let regions = writer.expect("written").regions();
-    let region = 1 << 20;
-    assert_eq!(regions, (records * 8).div_ceil(region), "of {region} bytes each");
-    assert!(options.memory.peak().0 <= 3 * region, "{} held", options.memory.peak());
-    check_numbers(&service, subpartitions, records);
+    for (subpartitions, records, region) in [(64, 1_000_000, 1 << 20), (2_000, 2_200_000, 8 << 20)]
+    {
+        let (_, shuffle) = in_memory();
+        let service: Arc<dyn ShuffleService> = Arc::new(shuffle);
+        let options = options(64 << 20, 64);
+        let writer = write_numbers(service.as_ref(), subpartitions, records, &options);
+        let regions = writer.expect("written").regions();
+        assert_eq!(regions, (records * 8).div_ceil(region), "of {region} bytes each");
+        assert!(options.memory.peak().0 <= 3 * region, "{} held", options.memory.peak());
+        check_numbers(&service, subpartitions, records);
+    }
 }
 
 /// T15, tF2, tF12: memory stays within its budget whatever the number of consumers, and a writer with
