@@ -30,7 +30,7 @@ use super::writer::{failed, part_name};
 use crate::StoreFailure;
 
 /// Bytes copied at once.
-pub(super) const PIECE: usize = 256 << 10;
+pub(super) const PIECE: usize = 64 << 10;
 
 /// One file of a store, as a part of a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -219,6 +219,8 @@ fn copy_in(
             crc.update(read);
             writer.write(read)?;
             bytes += len as u64;
+            // A task that wakes where this thread runs need not wait for the end of a long file.
+            std::thread::yield_now();
         }
         writer.sync()?;
         drop(writer);

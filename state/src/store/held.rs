@@ -26,6 +26,12 @@ impl HeldWrites {
         self.entries.is_empty()
     }
 
+    /// How many keys they are of.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
     /// The memory they take, at most.
     pub(super) fn bytes(&self) -> usize {
         self.bytes

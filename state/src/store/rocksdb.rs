@@ -3,10 +3,12 @@
 //! One database and one ordered space per operator and subtask. Tuned for state: a block cache of the
 //! size asked, bloom filters of 10 bits, lz4, index and filter blocks in the cache and pinned at the
 //! first level, a hash of the keys in each block and a bloom filter over what is in memory, no
-//! write-ahead log, for what must survive is in snapshots. Compaction runs at a low priority: live
-//! records go first. A view is a checkpoint of hard links, whose tables later views share; while a
-//! thread makes it, writes wait beside the database. A bulk load is table files, ingested whole, and not
-//! compressed: entries of hashed keys pack badly, and the load waits for it; compactions pack what stays.
+//! write-ahead log, for what must survive is in snapshots. Live records go first: compaction runs at a
+//! low priority, and it and flushes pause between small pieces, for a task that wakes where another
+//! thread runs may have to wait for the scheduler's next tick, milliseconds away. A view is a checkpoint
+//! of hard links, whose tables later views share; while a thread makes it, writes wait beside the
+//! database. A bulk load is table files, ingested whole, and not compressed: entries of hashed keys pack
+//! badly, and the load waits for it; compactions pack what stays.
 
 mod view;
 
@@ -37,9 +39,17 @@ pub(super) use self::view::view_of;
 const TABLE_BYTES: u64 = 64 << 20;
 /// Memory of writes that wait for a view; with more the task waits, too.
 const HELD_BYTES: usize = 16 << 20;
-/// Writes that waited and follow a write at hand into the database, at least: a piece of them costs
-/// less than a live record may be late.
-const RELEASED: usize = 256;
+/// Writes that waited and follow a write at hand into the database, at least: so few that those of a
+/// batch of live records make none of them late.
+const RELEASED: usize = 8;
+/// Bytes that flushes and compactions write between two looks at their rate: some tenths of a
+/// millisecond of work.
+const PIECE_BYTES: u64 = 32 << 10;
+/// How often they may go on, if they are ahead of their rate.
+const PAUSE_MICROS: i64 = 1_000;
+/// Bytes a second of a store's flushes and compactions: a twentieth where there is little to write, more
+/// and more, up to this, while there always is. The twentieth is a piece a pause.
+const MOST_WRITTEN: i64 = 640 << 20;
 /// Share of a write buffer for the filter that says which keys are not in it.
 const BUFFER_FILTER: f64 = 0.02;
 
@@ -180,6 +190,8 @@ fn database_options(cache_bytes: u64) -> Options {
     options.set_memtable_prefix_bloom_ratio(BUFFER_FILTER);
     options.set_allow_concurrent_memtable_write(false);
     options.set_max_background_jobs(2);
+    options.set_writable_file_max_buffer_size(PIECE_BYTES);
+    options.set_auto_tuned_ratelimiter(MOST_WRITTEN, PAUSE_MICROS, 10);
     options
 }
 
@@ -335,5 +347,38 @@ fn write_table(table: &mut SstFileWriter<'_>, batch: &WriteBatch) -> Result<(), 
 impl fmt::Debug for RocksByteStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RocksByteStore").field("directory", &self.directory).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use super::*;
+
+    fn batch(keys: std::ops::Range<u32>) -> WriteBatch {
+        let mut batch = WriteBatch::new();
+        keys.for_each(|key| batch.put(&key.to_be_bytes(), b"value"));
+        batch
+    }
+
+    #[test]
+    fn what_waited_for_a_view_follows_in_pieces_that_make_no_record_late() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut store = RocksByteStore::open(&directory.path().join("store"), 8 << 20).unwrap();
+        let view = store.snapshot().unwrap();
+        store.held.hold(&batch(0..1_000));
+        store.end_view();
+        store.write(&batch(1_000..1_001)).unwrap();
+        assert_eq!(store.held.len(), 1_001 - RELEASED);
+        // A large batch is followed by more than it adds: the rest is let in for certain.
+        store.write(&batch(2_000..2_100)).unwrap();
+        assert_eq!(store.held.len(), 1_001 - RELEASED - 200 + 100);
+        store.settle().unwrap();
+        assert!(store.held.is_empty());
+        for key in (0..1_001).chain(2_000..2_100_u32) {
+            assert!(store.get(&key.to_be_bytes()).unwrap().is_some(), "{key}");
+        }
+        drop(view);
     }
 }
