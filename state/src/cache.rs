@@ -60,16 +60,17 @@ impl KeyCache {
         Some(found)
     }
 
-    /// Gives a key that is not there an index.
-    pub(crate) fn insert(&mut self, hash: u64, key: EntryKey) -> u32 {
-        let node = Node { hash, key, older: NONE, newer: NONE };
+    /// Gives a key that is not there an index. It has no namespace.
+    pub(crate) fn insert(&mut self, hash: u64, key: &EntryKey) -> u32 {
         let index = match self.free.pop() {
             Some(index) => {
-                self.nodes[index as usize] = node;
+                let node = &mut self.nodes[index as usize];
+                (node.hash, node.older, node.newer) = (hash, NONE, NONE);
+                node.key.set_plain(key.key());
                 index
             }
             None => {
-                self.nodes.push(node);
+                self.nodes.push(Node { hash, key: key.clone(), older: NONE, newer: NONE });
                 u32::try_from(self.nodes.len() - 1).expect("a cache holds fewer than 2^32 keys")
             }
         };

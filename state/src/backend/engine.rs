@@ -97,7 +97,7 @@ impl CachedEngine {
                 while self.keys.len() >= self.size.max(1) {
                     self.evict_oldest(slots)?;
                 }
-                self.keys.insert(at.hash, at.key.clone())
+                self.keys.insert(at.hash, &at.key)
             }
         };
         self.index_epoch = at.epoch;
@@ -105,11 +105,15 @@ impl CachedEngine {
     }
 
     fn check_order(&mut self, at: &CurrentKey) -> Result<(), StateError> {
-        let next = (at.hash, at.key.clone());
-        if self.last.as_ref().is_some_and(|last| *last >= next) {
+        let Some((hash, key)) = &mut self.last else {
+            self.last = Some((at.hash, at.key.clone()));
+            return Ok(());
+        };
+        if *hash > at.hash || (*hash == at.hash && *key >= at.key) {
             return Err(StateError::OutOfOrder { hash: at.hash });
         }
-        self.last = Some(next);
+        *hash = at.hash;
+        key.set_plain(at.key.key());
         Ok(())
     }
 
