@@ -217,3 +217,43 @@ fn runs_that_changed_places_are_noticed() {
     assert!(drain(stream).unwrap_err().is_damaged_or_missing());
     place.assert_clean();
 }
+
+/// Hot keys anywhere in the order, from anywhere on; any memory, fan-in and number of ways.
+#[test]
+fn whatever_comes_after_an_even_sample_keeps_order_and_budget() {
+    for seed in 0..seeds() {
+        let draw = |what: u64, of: u64| mix(seed * 16 + what) % of;
+        let (hot, from, of) =
+            (mix(draw(0, 3)) << draw(1, 8), 5_000 + draw(2, 150_000), 1 + draw(3, 5));
+        let key =
+            |n: u64| if n > from && n % 6 >= of { hot ^ (n % (1 + draw(4, 3))) } else { mix(n) };
+        let length = draw(5, 3) as usize * 9;
+        let mut input = rows(
+            160_000 + draw(6, 90_000),
+            |n| key(n).to_be_bytes().to_vec(),
+            |n| (mix(n) % 2) as i64,
+        );
+        input.iter_mut().for_each(|row| row.2.resize(8 + length, 7));
+        let memory = DEALS + (draw(7, 4) << 20);
+        let place = Place::new(memory);
+        let fan_in = [2, 3, 6, 128][draw(8, 4) as usize];
+        let streams = pushed(place.options().with_fan_in(fan_in), &input).unwrap();
+        let streams = streams.finish_ranges(1 + draw(9, 3) as usize).unwrap();
+        let mut sorted = Vec::new();
+        for stream in streams {
+            sorted.extend(drain_in_pieces(stream).unwrap().0);
+        }
+        assert!(sorted == expected(&input), "seed {seed}");
+        // A record a run beyond it, while merging.
+        let beyond = place.budget.peak().0.saturating_sub(memory);
+        assert!(
+            beyond <= 60 * (fan_in + 1) as u64,
+            "seed {seed}: {beyond} beyond {memory}, {fan_in}"
+        );
+        place.assert_clean();
+    }
+}
+
+fn seeds() -> u64 {
+    std::env::var("SORT_SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(12)
+}

@@ -92,13 +92,17 @@ impl ExternalSorter {
             self.reserve_for_part();
             return Ok(());
         }
+        let first = self.runs.len();
         self.sort_parted()?;
         let written = write_run(&mut self.buffer, from, &mut self.spiller);
         let run = written.map_err(|error| self.fail(error))?;
         self.buffer.clear_from(from, &mut self.spiller.account);
         self.unspilled = self.unspilled.min(from);
-        self.reserve_for(&run);
         self.runs.push(run);
+        for run in first..self.runs.len() {
+            let block = self.runs.get(run).map_or(0, |run| run.largest_block + run.largest_packed);
+            self.reserve_for(block);
+        }
         self.open_lanes();
         Ok(())
     }
@@ -110,7 +114,6 @@ impl ExternalSorter {
         }
         let run = self.write_parted().map_err(|error| self.fail(error))?;
         self.spiller.stats.passes += 1;
-        self.reserve_for(&run);
         self.runs.push(run);
         Ok(())
     }
@@ -148,6 +151,8 @@ impl ExternalSorter {
                 return Ok(true);
             }
             if self.buffer.is_empty() {
+                // All that the sorter holds is free: there is memory for one part, if not for all ways.
+                self.reserve_for_part();
                 self.spiller.stats.passes += 1;
                 return Ok(true);
             }
@@ -157,26 +162,27 @@ impl ExternalSorter {
         Ok(false)
     }
 
-    /// Takes memory to sort the longest part when it is drained; pages that are free make way.
+    /// Takes memory to sort the longest part when it is drained, up to its share; pages that are free make
+    /// way.
     fn reserve_for_part(&mut self) {
-        let Spiller { account, .. } = &mut self.spiller;
-        let needs = self.parted.needs(&self.buffer);
+        let Spiller { account, options, .. } = &mut self.spiller;
+        let needs = self.parted.needs(&self.buffer).min(options.memory() / PART_SHARE);
         while self.parted.reserved < needs {
-            let more = needs - self.parted.reserved;
-            if !account.take(more) && !self.buffer.release_page(account) {
+            if account.take(needs - self.parted.reserved) {
+                self.parted.reserved = needs;
+            } else if !self.buffer.release_page(account) {
                 break;
             }
-            self.parted.reserved = needs;
         }
     }
 
-    /// Takes memory for a merge's block of the run, and with the first one for that of the memory;
-    /// pages that are free make way.
-    fn reserve_for(&mut self, run: &Run) {
+    /// Takes memory for a merge's block of a run, and with the first one for that of the memory; pages that
+    /// are free make way.
+    fn reserve_for(&mut self, block: u64) {
         let Some(merge_bytes) = &mut self.merge_bytes else { return };
         let Spiller { account, options, .. } = &mut self.spiller;
         let first = if *merge_bytes == 0 { options.block_bytes() } else { 0 };
-        let bytes = run.largest_block + run.largest_packed + first;
+        let bytes = block + first;
         // Beside the block that the next run is written by: without one it is written record by record.
         while !account.take(bytes) {
             if !self.buffer.release_page(account) {
