@@ -317,3 +317,29 @@ fn a_directory_that_cannot_be_made_is_an_error_that_names_it() {
         "{text}"
     );
 }
+
+/// Pipelines that nothing joins come one after the other where there is a slot for one: a sink whose input
+/// has ended does not hold its slot for those that have not begun.
+#[test]
+fn unconnected_pipelines_end_one_after_the_other_in_one_slot() {
+    let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let env = StreamExecutionEnvironment::new();
+    env.set(&options::RUNTIME_MODE, options::RuntimeMode::Streaming)
+        .set(&options::PARALLELISM, Some(1))
+        .set(&options::WORKERS, 1)
+        .set(&options::TASK_SLOTS, Some(1))
+        .set(&options::CHECKPOINT_INTERVAL, Some(Duration::from_secs(3600)));
+    for (folder, word) in folders.iter().zip(["ebb", "flow"]) {
+        let words = env.from_collection([word.to_owned()]);
+        words.sink_to(TextFiles::exactly_once(folder.path()));
+    }
+    let job = env.submit("two").unwrap();
+    // The limit is there for a job that hangs.
+    let begun = std::time::Instant::now();
+    while !job.is_finished() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "a pipeline waits for another's slot");
+        std::thread::yield_now();
+    }
+    job.wait().unwrap();
+    assert_eq!(folders.each_ref().map(|folder| lines(folder.path())), [["ebb"], ["flow"]]);
+}

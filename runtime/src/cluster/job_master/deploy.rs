@@ -57,12 +57,18 @@ impl JobMaster {
             .collect()
     }
 
+    /// Whether there are as many free slots as a unit needs.
+    pub(super) fn has_slots_for(&self, unit: usize) -> bool {
+        let wanted = self.units.get(unit).map_or(0, |unit| unit.slots);
+        self.free_slots.iter().sum::<u32>() >= wanted
+    }
+
     /// Slots for a unit, spread over the workers: for each the worker's place in the list.
     fn take_slots(&mut self, unit: usize) -> Option<Vec<usize>> {
-        let wanted = self.units.get(unit)?.slots;
-        if self.free_slots.iter().sum::<u32>() < wanted {
+        if !self.has_slots_for(unit) {
             return None;
         }
+        let wanted = self.units.get(unit)?.slots;
         let mut slots = Vec::new();
         while slots.len() < wanted as usize {
             let (at, free) =

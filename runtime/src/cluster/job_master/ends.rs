@@ -10,8 +10,7 @@
 //! again. The last checkpoint has what the sinks prepared, so a crash between its manifest and the
 //! commits is made up by the next attempt (FLIP-147; tK19).
 
-use element::{BarrierKind, CheckpointId, SubtaskIndex, VertexId};
-use graph::Exchange;
+use element::{BarrierKind, CheckpointId, SubtaskIndex};
 
 use super::{JobMaster, UnitState};
 use crate::checkpoint::{Manifest, OperatorEntry, OperatorState};
@@ -90,42 +89,15 @@ impl JobMaster {
         }
     }
 
-    /// Whether a unit that waits would only write results again, lost with their worker, that their readers
-    /// have taken. It may wait for the slots of the very tasks that wait for the last commit.
-    fn is_taken(&self, unit: usize) -> bool {
-        let Some(unit) = self.units.get(unit) else { return false };
-        let plan = &self.request.plan;
-        let mut edges = plan.edges.iter().filter(|edge| {
-            let is_from = |(vertex, _): &(VertexId, SubtaskIndex)| *vertex == edge.from.vertex;
-            edge.exchange == Exchange::Blocking && unit.tasks.iter().any(is_from)
-        });
-        let mut is_read = false;
-        let all_read = edges.all(|edge| {
-            is_read = true;
-            self.has_ended(edge.to.vertex)
-        });
-        is_read && all_read && !self.fills_cache()
-    }
-
-    /// Whether all tasks of a vertex have ended.
-    fn has_ended(&self, vertex: VertexId) -> bool {
-        let units = self.units.iter().zip(&self.states);
-        let mut of_vertex =
-            units.filter(|(unit, _)| unit.tasks.iter().any(|task| task.0 == vertex));
-        of_vertex.all(|(_, state)| match state {
-            UnitState::Finished => true,
-            UnitState::Running(running) => running.left.iter().all(|task| task.vertex != vertex),
-            UnitState::Waiting { .. } => false,
-        })
-    }
-
     /// When nothing runs but tasks that wait, and nothing more can be deployed, the last checkpoint
-    /// is written and they are let go.
+    /// is written and they are let go. What lacks slots gets theirs.
     pub(super) fn commit_last(&mut self) {
         let running = self.running_tasks();
         let all_wait = !running.is_empty() && running.iter().all(|t| self.awaiting.contains_key(t));
         let more = (0..self.states.len()).any(|unit| match self.states.get(unit) {
-            Some(UnitState::Waiting { .. }) => self.inputs_finished(unit) && !self.is_taken(unit),
+            Some(UnitState::Waiting { .. }) => {
+                self.inputs_finished(unit) && self.has_slots_for(unit)
+            }
             Some(UnitState::Running(running)) => running.failure.is_some(),
             _ => false,
         });
