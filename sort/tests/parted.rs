@@ -6,9 +6,10 @@ mod common;
 
 use std::io::ErrorKind;
 use std::sync::Arc;
-use std::thread;
 
-use common::{Place, Row, drain, drain_in_pieces, expected, mix, rows, sort, sort_with};
+use common::{
+    Place, Row, drain, drain_in_pieces, drain_side_by_side, expected, mix, rows, sort, sort_with,
+};
 use element::{FaultPlan, FaultyStore, MemoryStore, Operation};
 use slackwater_sort::{
     BlockCompression, CancelFlag, ExternalSorter, NO_TIMESTAMP, Order, SortError, SorterOptions,
@@ -89,11 +90,7 @@ fn ranges_of_parts_are_drained_side_by_side() {
         let place = Place::new(DEALS);
         let streams = pushed(place.options(), &input).unwrap().finish_ranges(ways).unwrap();
         assert_eq!(streams.len(), ways);
-        let drained: Vec<Vec<Row>> = thread::scope(|scope| {
-            let start = |stream| scope.spawn(|| drain_in_pieces(stream).unwrap().0);
-            let threads: Vec<_> = streams.into_iter().map(start).collect();
-            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
-        });
+        let drained = drain_side_by_side(streams);
         assert!(drained.iter().all(|part| part.len() > 30_000), "the parts are about equal");
         assert!(drained.concat() == expected(&input));
         place.assert_clean();

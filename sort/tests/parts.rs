@@ -6,9 +6,8 @@
 mod common;
 
 use std::sync::Arc;
-use std::thread;
 
-use common::{Place, Row, drain, expected, mix, rows, sort, sort_with};
+use common::{Place, Row, drain, drain_side_by_side, expected, mix, rows, sort, sort_with};
 use element::{ByteSize, FaultyStore, Operation};
 use slackwater_sort::{ExternalSorter, NO_TIMESTAMP, Order, SortError};
 
@@ -192,11 +191,7 @@ fn threads_share_the_parts_and_the_memory() {
     }
     let streams = sorter.finish_ranges(4).unwrap();
     assert_eq!(streams.len(), 4);
-    let drained: Vec<Vec<Row>> = thread::scope(|scope| {
-        let threads: Vec<_> =
-            streams.into_iter().map(|stream| scope.spawn(|| drain(stream).unwrap().0)).collect();
-        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
-    });
+    let drained = drain_side_by_side(streams);
     assert!(drained.iter().all(|part| part.len() > 20_000), "the parts are about equal");
     assert!(drained.concat() == expected(&input));
     place.assert_clean();

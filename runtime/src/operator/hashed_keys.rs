@@ -44,40 +44,14 @@ impl<K: Key> HashedKeys<K> {
         self.keys.clear();
     }
 
-    /// Appends the keys that `key` makes of records, and says of `position` which record it is at.
+    /// Appends the key of each record as `encode` does, which gives back a key that was made for it, and says
+    /// of `position` which record it is at.
     #[inline]
-    pub(crate) fn extend_owned<T>(
+    pub(crate) fn extend<T>(
         &mut self,
         values: &[T],
         position: &mut Position,
-        key: impl Fn(&T) -> K,
-    ) {
-        let mut keys = std::mem::take(&mut self.keys);
-        self.extend(values, position, |value, bytes| {
-            let key = key(value);
-            key.encode_key(bytes);
-            keys.push(Some(key));
-        });
-        self.keys = keys;
-    }
-
-    /// Appends the keys that `key` finds in records, and says of `position` which record it is at.
-    #[inline]
-    pub(crate) fn extend_borrowed<T>(
-        &mut self,
-        values: &[T],
-        position: &mut Position,
-        key: impl for<'a> Fn(&'a T) -> &'a K,
-    ) {
-        self.extend(values, position, |value, bytes| key(value).encode_key(bytes));
-    }
-
-    #[inline]
-    fn extend<T>(
-        &mut self,
-        values: &[T],
-        position: &mut Position,
-        mut encode: impl FnMut(&T, &mut Vec<u8>),
+        encode: impl Fn(&T, &mut Vec<u8>) -> Option<K>,
     ) {
         // Beside the keys while they grow: their lengths then stay out of memory.
         let (mut ends, mut hashes) =
@@ -85,7 +59,9 @@ impl<K: Key> HashedKeys<K> {
         for value in values {
             position.next();
             let begin = self.bytes.len();
-            encode(value, &mut self.bytes);
+            if let Some(key) = encode(value, &mut self.bytes) {
+                self.keys.push(Some(key));
+            }
             hashes.push(hash_key_bytes(self.bytes.get(begin..).unwrap_or_default()));
             ends.push(self.bytes.len());
         }
@@ -118,6 +94,7 @@ mod tests {
     use element::key_bytes;
 
     use super::*;
+    use crate::operator::selector::KeySelector;
 
     #[test]
     fn keys_have_the_hashes_of_their_bytes_made_or_borrowed() {
@@ -126,9 +103,10 @@ mod tests {
         let (mut made, mut borrowed) = (HashedKeys::default(), HashedKeys::<String>::default());
         for _ in 0..2 {
             made.clear();
-            made.extend_owned(&names, &mut Position::default(), String::clone);
+            KeySelector::owned(String::clone).hashed(&names, &mut Position::default(), &mut made);
             borrowed.clear();
-            borrowed.extend_borrowed(&names, &mut Position::default(), |name| name);
+            let whole = KeySelector::borrowed(|name: &String| name);
+            whole.hashed(&names, &mut Position::default(), &mut borrowed);
             assert_eq!((made.hashes(), borrowed.hashes()), (&hashes[..], &hashes[..]));
             assert_eq!((made.keys.len(), borrowed.keys.len()), (3, 0));
         }

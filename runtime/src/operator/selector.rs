@@ -3,6 +3,7 @@
 //! Made anew by a function, or borrowed from the record. Shared by all subtasks. The function lies behind one
 //! virtual call, which does with the key what is wanted of it: so a loop over a batch's keys is one call.
 
+use std::borrow::Borrow;
 use std::sync::Arc;
 
 use element::{Batch, Key, MaxParallelism, Record, SubpartitionIndex, hash_key_bytes};
@@ -36,10 +37,10 @@ impl<T: 'static, K: Key> KeySelector<T, K> {
 }
 
 impl<T, K: Key> KeySelector<T, K> {
-    /// Appends the canonical bytes of the record's key; gives the key back if one was made.
+    /// Appends the canonical bytes of the record's key.
     #[inline]
-    pub fn encode(&self, value: &T, into: &mut Vec<u8>) -> Option<K> {
-        self.0.encode(value, into)
+    pub fn encode(&self, value: &T, into: &mut Vec<u8>) {
+        self.0.encode(value, into);
     }
 
     /// The record's key: a clone, where it is a part of the record.
@@ -89,7 +90,7 @@ impl<T, K: Key> KeySelector<T, K> {
 
 /// What is done with a key where its function is known.
 trait Select<T, K>: Send + Sync {
-    fn encode(&self, value: &T, into: &mut Vec<u8>) -> Option<K>;
+    fn encode(&self, value: &T, into: &mut Vec<u8>);
 
     fn key(&self, value: &T) -> K;
 
@@ -110,113 +111,112 @@ trait Select<T, K>: Send + Sync {
         T: Record;
 }
 
+/// A function that makes keys, or finds them in records.
+trait Find<T, K>: Send + Sync {
+    /// A key, or a part of the record.
+    type Found<'a>: Borrow<K>
+    where
+        T: 'a,
+        K: 'a;
+
+    /// Whether keys are made.
+    const MAKES: bool;
+
+    fn find<'a>(&self, value: &'a T) -> Self::Found<'a>;
+
+    fn own(found: Self::Found<'_>) -> K;
+}
+
 struct Owned<F>(F);
 
-impl<T, K: Key, F: Fn(&T) -> K + Send + Sync> Select<T, K> for Owned<F> {
-    fn encode(&self, value: &T, into: &mut Vec<u8>) -> Option<K> {
-        let key = (self.0)(value);
-        key.encode_key(into);
-        Some(key)
-    }
+impl<T, K: Key, F: Fn(&T) -> K + Send + Sync> Find<T, K> for Owned<F> {
+    type Found<'a>
+        = K
+    where
+        T: 'a,
+        K: 'a;
 
-    fn key(&self, value: &T) -> K {
+    const MAKES: bool = true;
+
+    #[inline]
+    fn find(&self, value: &T) -> K {
         (self.0)(value)
     }
 
-    fn numbers(&self, values: &[T], position: &mut Position, into: &mut Vec<u64>) -> bool {
-        append_numbers(values, position, into, |value| (self.0)(value).as_number())
-    }
-
-    fn hashed(&self, values: &[T], position: &mut Position, into: &mut HashedKeys<K>) {
-        into.extend_owned(values, position, &self.0);
-    }
-
-    fn targets(
-        &self,
-        values: &[T],
-        to: (MaxParallelism, u32),
-        bytes: &mut Vec<u8>,
-        into: &mut Vec<SubpartitionIndex>,
-    ) {
-        append_targets(values, to, bytes, into, |value, bytes| (self.0)(value).encode_key(bytes));
-    }
-
-    fn push(&self, batch: Batch<T>, into: SortedInput<'_>) -> Result<(), SortError>
-    where
-        T: Record,
-    {
-        into.push(batch, |value, bytes| (self.0)(value).encode_key(bytes))
+    fn own(found: K) -> K {
+        found
     }
 }
 
 struct Borrowed<F>(F);
 
-impl<T, K: Key, F> Select<T, K> for Borrowed<F>
+impl<T, K: Key, F> Find<T, K> for Borrowed<F>
 where
     F: for<'a> Fn(&'a T) -> &'a K + Send + Sync,
 {
-    fn encode(&self, value: &T, into: &mut Vec<u8>) -> Option<K> {
-        (self.0)(value).encode_key(into);
-        None
+    type Found<'a>
+        = &'a K
+    where
+        T: 'a,
+        K: 'a;
+
+    const MAKES: bool = false;
+
+    #[inline]
+    fn find<'a>(&self, value: &'a T) -> &'a K {
+        (self.0)(value)
+    }
+
+    fn own(found: &K) -> K {
+        found.clone()
+    }
+}
+
+impl<T, K: Key, S: Find<T, K>> Select<T, K> for S {
+    fn encode(&self, value: &T, into: &mut Vec<u8>) {
+        self.find(value).borrow().encode_key(into);
     }
 
     fn key(&self, value: &T) -> K {
-        (self.0)(value).clone()
+        S::own(self.find(value))
     }
 
     fn numbers(&self, values: &[T], position: &mut Position, into: &mut Vec<u64>) -> bool {
-        append_numbers(values, position, into, |value| (self.0)(value).as_number())
+        into.reserve(values.len());
+        for value in values {
+            position.next();
+            let Some(number) = self.find(value).borrow().as_number() else { return false };
+            into.push(number);
+        }
+        true
     }
 
     fn hashed(&self, values: &[T], position: &mut Position, into: &mut HashedKeys<K>) {
-        into.extend_borrowed(values, position, &self.0);
+        into.extend(values, position, |value, bytes| {
+            let found = self.find(value);
+            found.borrow().encode_key(bytes);
+            S::MAKES.then(|| S::own(found))
+        });
     }
 
     fn targets(
         &self,
         values: &[T],
-        to: (MaxParallelism, u32),
+        (groups, consumers): (MaxParallelism, u32),
         bytes: &mut Vec<u8>,
         into: &mut Vec<SubpartitionIndex>,
     ) {
-        append_targets(values, to, bytes, into, |value, bytes| (self.0)(value).encode_key(bytes));
+        into.extend(values.iter().map(|value| {
+            bytes.clear();
+            self.find(value).borrow().encode_key(bytes);
+            SubpartitionIndex(groups.subtask_of(hash_key_bytes(bytes), consumers).0)
+        }));
     }
 
     fn push(&self, batch: Batch<T>, into: SortedInput<'_>) -> Result<(), SortError>
     where
         T: Record,
     {
-        into.push(batch, |value, bytes| (self.0)(value).encode_key(bytes))
+        into.push(batch, |value, bytes| self.find(value).borrow().encode_key(bytes))
     }
-}
-
-#[inline]
-fn append_numbers<T>(
-    values: &[T],
-    position: &mut Position,
-    into: &mut Vec<u64>,
-    number: impl Fn(&T) -> Option<u64>,
-) -> bool {
-    into.reserve(values.len());
-    for value in values {
-        position.next();
-        let Some(number) = number(value) else { return false };
-        into.push(number);
-    }
-    true
-}
-
-#[inline]
-fn append_targets<T>(
-    values: &[T],
-    (groups, consumers): (MaxParallelism, u32),
-    bytes: &mut Vec<u8>,
-    into: &mut Vec<SubpartitionIndex>,
-    encode: impl Fn(&T, &mut Vec<u8>),
-) {
-    into.extend(values.iter().map(|value| {
-        bytes.clear();
-        encode(value, bytes);
-        SubpartitionIndex(groups.subtask_of(hash_key_bytes(bytes), consumers).0)
-    }));
 }

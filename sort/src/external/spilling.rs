@@ -138,28 +138,27 @@ impl ExternalSorter {
         Ok(run)
     }
 
-    /// Whether the input ends with parted runs, which are sorted part by part, `ways` of them at once: the
-    /// memory for that is then in use in the account, if there is so much.
+    /// Whether the input ends with parted runs, which are sorted part by part, `ways` of them at once. The
+    /// memory for that is in use in the account then; for one of them at least, if there is less.
     pub(super) fn can_sort_parts(&mut self, ways: usize) -> Result<bool, SortError> {
         while !self.parted.runs.is_empty() {
             self.buffer.release_spare(&mut self.spiller.account);
-            let needs = self.parted.needs(&self.buffer);
-            let more = (needs * ways as u64).saturating_sub(self.parted.reserved);
+            let needs = self.parted.needs(&self.buffer) * ways as u64;
+            let more = needs.saturating_sub(self.parted.reserved);
             if self.spiller.account.take_reserved(more) {
                 self.parted.reserved += more;
-                self.spiller.stats.passes += 1;
-                return Ok(true);
+                break;
             }
             if self.buffer.is_empty() {
-                // All that the sorter holds is free: there is memory for one part, if not for all ways.
                 self.reserve_for_part();
-                self.spiller.stats.passes += 1;
-                return Ok(true);
+                break;
             }
             let from = self.first_to_spill();
             self.spill(from)?;
         }
-        Ok(false)
+        let is_parted = !self.parted.runs.is_empty();
+        self.spiller.stats.passes += u64::from(is_parted);
+        Ok(is_parted)
     }
 
     /// Takes memory to sort the longest part when it is drained, up to its share; pages that are free make

@@ -9,6 +9,7 @@
 )]
 
 use std::sync::Arc;
+use std::thread;
 
 use element::{ByteSize, FileRole, MemoryBudget, MemoryStore, Operation, SpillStore};
 use slackwater_sort::{
@@ -97,6 +98,15 @@ pub fn drain_in_pieces(mut stream: SortedStream) -> Result<(Vec<Row>, SortStats)
         }
     }
     Ok((rows, stream.stats()))
+}
+
+/// Streams drained side by side, each by a thread.
+pub fn drain_side_by_side(streams: Vec<SortedStream>) -> Vec<Vec<Row>> {
+    thread::scope(|scope| {
+        let start = |stream| scope.spawn(|| drain_in_pieces(stream).unwrap().0);
+        let threads: Vec<_> = streams.into_iter().map(start).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    })
 }
 
 /// The same through the zero-copy ways in, and out in pieces.
