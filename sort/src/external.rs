@@ -1,10 +1,10 @@
 //! [`ExternalSorter`]: byte-string records in, in any order.
 //!
-//! Fills the [`Buffer`] by way of a [`Stage`]; when the memory refuses, writes a run; at the end hands out the
-//! sorted buffer, if nothing was spilled, or the sorted parts, or merges the runs. A buffer of many parts
+//! Fills the [`Buffer`] by way of a [`Stage`]; when the memory refuses, writes a run; at the end hands out
+//! the sorted buffer, if nothing was spilled, or the sorted parts, or merges the runs. A buffer of many parts
 //! writes the upper ones alone, as they are: each part is sorted once, with what the memory holds of it
-//! ([`spilling`], [`finishing`]). On one thread, unless the options ask for more: then runs behind the first are written by
-//! [`Lanes`] while the next records come.
+//! ([`spilling`], [`finishing`]). On one thread, unless the options ask for more: then runs behind the first
+//! are written by [`Lanes`] while the next records come.
 
 mod finishing;
 mod spilling;

@@ -1,7 +1,8 @@
 //! [`InMemory`]: a buffer, or a share of one, read in order.
 //!
 //! Sorts a part of the buffer when it gets there, so that the records are read while they are in the
-//! cache. Where parts have been written to runs as they were, they are read back then, and sorted as one. Several threads may each read a share of one buffer: some of its parts, or, where it is of
+//! cache. What runs have of a part, written as it was ([`crate::parted`]), is read back then, and sorted
+//! with it. Several threads may each read a share of one buffer: some of its parts, or, where it is of
 //! one part, a range of that part's entries.
 
 use std::ops::Range;
