@@ -85,6 +85,18 @@ impl KeyCache {
         index
     }
 
+    /// Gives the index of one key to another that is not there, which becomes the most recently used.
+    pub(crate) fn replace(&mut self, index: u32, hash: u64, key: &EntryKey) -> u32 {
+        if self.keys > 1 {
+            self.remove(index);
+            return self.insert(hash, key);
+        }
+        let node = &mut self.nodes[index as usize];
+        node.hash = hash;
+        node.key.set_plain(key.key());
+        index
+    }
+
     /// The key that was not used for longest.
     pub(crate) fn oldest(&self) -> Option<u32> {
         (self.oldest != NONE).then_some(self.oldest)

@@ -21,11 +21,13 @@ pub(crate) struct StoreLink {
     pub(crate) store: Option<Box<dyn ByteStore>>,
     pub(crate) phase: Option<SortedPhase>,
     pub(crate) counters: StateCounters,
+    /// Changes outside of sorted input; empty between two writes.
+    batch: WriteBatch,
 }
 
 impl StoreLink {
     pub(crate) fn new(store: Option<Box<dyn ByteStore>>) -> Self {
-        Self { store, phase: None, counters: StateCounters::default() }
+        Self { store, phase: None, counters: StateCounters::default(), batch: WriteBatch::new() }
     }
 
     /// Whether sorted input has come to where the store has no more entries.
@@ -76,17 +78,22 @@ impl StoreLink {
         Ok(more)
     }
 
-    /// Writes the changes of one key, or of many outside of sorted input, and empties the batch.
-    pub(crate) fn write(&mut self, batch: &mut WriteBatch) -> Result<(), StoreFailure> {
-        if let Some(store) = self.store.as_mut().filter(|_| !batch.is_empty()) {
-            self.counters.store_writes += batch.len() as u64;
-            match &mut self.phase {
-                Some(phase) => phase.append(batch, store.as_mut(), &mut self.counters)?,
-                None => store.write(batch)?,
-            }
+    /// Writes what `add` puts into a batch, in the order of keys. In sorted input that is all greater
+    /// than what was written before.
+    pub(crate) fn write(&mut self, add: impl FnOnce(&mut WriteBatch)) -> Result<(), StoreFailure> {
+        let Some(store) = &mut self.store else { return Ok(()) };
+        if let Some(phase) = &mut self.phase {
+            return phase.append(add, store.as_mut(), &mut self.counters);
         }
-        batch.clear();
-        Ok(())
+        add(&mut self.batch);
+        if self.batch.is_empty() {
+            return Ok(());
+        }
+        self.counters.store_writes += self.batch.len() as u64;
+        self.batch.sort_from(0);
+        let written = store.write(&self.batch);
+        self.batch.clear();
+        written
     }
 }
 

@@ -69,6 +69,23 @@ pub(crate) struct CachedCell<C> {
     pub(crate) absent: bool,
 }
 
+impl<C: Cell> CachedCell<C> {
+    /// Adds the changes to a batch; `at` is the cell's place.
+    fn write_back(&mut self, at: StoreKey<'_>, batch: &mut WriteBatch) {
+        if !std::mem::take(&mut self.dirty) || self.absent && self.cell.is_vacant() {
+            return;
+        }
+        self.absent = C::WHOLE && self.cell.is_vacant();
+        self.cell.emit_changes(&mut |map_key, value| {
+            let at = StoreKey { map_key, ..at };
+            match value {
+                Some(encode) => batch.put_with(|out| at.push(out), encode),
+                None => batch.delete_with(|out| at.push(out)),
+            }
+        });
+    }
+}
+
 impl<C> Default for KeyCells<C> {
     fn default() -> Self {
         Self { plain: None, spaced: BTreeMap::new() }
@@ -144,21 +161,18 @@ impl<C: Cell> AnySlot for Slot<C> {
     fn write_back(&mut self, index: u32, hash: u64, key: &[u8], batch: &mut WriteBatch) {
         let Body::Cached(cells) = &mut self.body else { return };
         let Some(cells) = cells.get_mut(index as usize) else { return };
-        let state = self.meta.id;
-        let plain = cells.plain.iter_mut().map(|cell| (&[][..], cell));
-        let spaced = cells.spaced.iter_mut().map(|(namespace, cell)| (&namespace[..], cell));
-        for (namespace, cached) in plain.chain(spaced) {
-            if !std::mem::take(&mut cached.dirty) || cached.absent && cached.cell.is_vacant() {
-                continue;
-            }
-            cached.absent = C::WHOLE && cached.cell.is_vacant();
-            cached.cell.emit_changes(&mut |map_key, value| {
-                let at = StoreKey { hash: KeyHash(hash), key, state, namespace, map_key };
-                match value {
-                    Some(encode) => batch.put_with(|out| at.push(out), encode),
-                    None => batch.delete_with(|out| at.push(out)),
-                }
-            });
+        let at = |namespace| StoreKey {
+            hash: KeyHash(hash),
+            key,
+            state: self.meta.id,
+            namespace,
+            map_key: &[],
+        };
+        if let Some(cell) = &mut cells.plain {
+            cell.write_back(at(&[]), batch);
+        }
+        for (namespace, cell) in &mut cells.spaced {
+            cell.write_back(at(namespace), batch);
         }
     }
 
@@ -167,7 +181,9 @@ impl<C: Cell> AnySlot for Slot<C> {
             && let Some(cells) = cells.get_mut(index as usize)
         {
             cells.plain = None;
-            cells.spaced.clear();
+            if !cells.spaced.is_empty() {
+                cells.spaced.clear();
+            }
         }
     }
 

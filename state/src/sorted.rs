@@ -37,16 +37,17 @@ impl SortedPhase {
         Self { cursor: Cursor::default(), load, pending: WriteBatch::new() }
     }
 
-    /// Takes the changes of one key, which is greater than all before.
+    /// Takes what `add` puts into a batch, all of it greater than what came before.
     pub(crate) fn append(
         &mut self,
-        batch: &WriteBatch,
+        add: impl FnOnce(&mut WriteBatch),
         store: &mut dyn ByteStore,
         counters: &mut StateCounters,
     ) -> Result<(), StoreFailure> {
         let start = self.pending.len();
-        self.pending.append(batch);
+        add(&mut self.pending);
         self.pending.sort_from(start);
+        counters.store_writes += (self.pending.len() - start) as u64;
         if self.pending.bytes() >= LOAD_BYTES { self.hand_over(store, counters) } else { Ok(()) }
     }
 

@@ -8,7 +8,7 @@ use crate::heap::{CurrentKey, Cut};
 use crate::link::StoreLink;
 use crate::slot::AnySlot;
 use crate::sorted::SortedPhase;
-use crate::store::{ByteStore, StoreSnapshot, WriteBatch};
+use crate::store::{ByteStore, StoreSnapshot};
 use crate::{StateCounters, StoreFailure};
 
 /// How a backend keeps its cells.
@@ -40,7 +40,6 @@ pub(crate) struct CachedEngine {
     index_epoch: u64,
     /// The greatest key of sorted input so far.
     last: Option<(u64, EntryKey)>,
-    batch: WriteBatch,
 }
 
 impl CachedEngine {
@@ -52,7 +51,6 @@ impl CachedEngine {
             index: 0,
             index_epoch: 0,
             last: None,
-            batch: WriteBatch::new(),
         }
     }
 
@@ -94,10 +92,13 @@ impl CachedEngine {
                 if self.link.phase.is_some() {
                     self.check_order(at)?;
                 }
-                while self.keys.len() >= self.size.max(1) {
-                    self.evict_oldest(slots)?;
+                match self.keys.oldest() {
+                    Some(oldest) if self.keys.len() >= self.size.max(1) => {
+                        self.evict(oldest, slots)?;
+                        self.keys.replace(oldest, at.hash, &at.key)
+                    }
+                    _ => self.keys.insert(at.hash, &at.key),
                 }
-                self.keys.insert(at.hash, &at.key)
             }
         };
         self.index_epoch = at.epoch;
@@ -117,27 +118,31 @@ impl CachedEngine {
         Ok(())
     }
 
-    fn evict_oldest(&mut self, slots: &mut [Box<dyn AnySlot>]) -> Result<(), StoreFailure> {
-        if let Some(index) = self.keys.oldest() {
-            self.write_back(index, slots);
-            // A failed write leaves the key cached but clean: the attempt is lost with it.
-            self.link.write(&mut self.batch)?;
-            slots.iter_mut().for_each(|slot| slot.forget(index));
-            self.keys.remove(index);
-            self.index_epoch = 0;
-            self.link.counters.evicted_keys += 1;
-        }
+    /// Writes a key's changes and forgets its cells. Its index may then be another key's.
+    fn evict(&mut self, index: u32, slots: &mut [Box<dyn AnySlot>]) -> Result<(), StoreFailure> {
+        // A failed write leaves the key cached but clean: the attempt is lost with it.
+        self.write_back(&[index], slots)?;
+        slots.iter_mut().for_each(|slot| slot.forget(index));
+        self.index_epoch = 0;
+        self.link.counters.evicted_keys += 1;
         Ok(())
     }
 
-    /// Adds the changes of one key to the batch.
-    fn write_back(&mut self, index: u32, slots: &mut [Box<dyn AnySlot>]) {
-        if self.link.store.is_some() {
-            let (hash, key) = self.keys.at(index);
-            for slot in slots {
-                slot.write_back(index, hash, key, &mut self.batch);
+    /// Writes the changes of these keys to the store.
+    fn write_back(
+        &mut self,
+        indices: &[u32],
+        slots: &mut [Box<dyn AnySlot>],
+    ) -> Result<(), StoreFailure> {
+        let keys = &self.keys;
+        self.link.write(|batch| {
+            for index in indices {
+                let (hash, key) = keys.at(*index);
+                for slot in &mut *slots {
+                    slot.write_back(*index, hash, key, batch);
+                }
             }
-        }
+        })
     }
 
     /// Ends one access with the cache off.
@@ -145,8 +150,7 @@ impl CachedEngine {
         &mut self,
         slots: &mut [Box<dyn AnySlot>],
     ) -> Result<(), StateError> {
-        self.write_back(self.index, slots);
-        self.link.write(&mut self.batch)?;
+        self.write_back(&[self.index], slots)?;
         slots.iter_mut().for_each(|slot| slot.forget(self.index));
         Ok(())
     }
@@ -176,11 +180,7 @@ impl CachedEngine {
 
     fn write_all(&mut self, slots: &mut [Box<dyn AnySlot>]) -> Result<(), StateError> {
         let indices: Vec<u32> = self.keys.by_age().collect();
-        for index in indices {
-            self.write_back(index, slots);
-        }
-        self.batch.sort_from(0);
-        self.link.write(&mut self.batch)?;
+        self.write_back(&indices, slots)?;
         Ok(())
     }
 
