@@ -23,7 +23,6 @@ pub(crate) use access::{Load, Touch};
 pub use keys::{KeyEntry, KeyedState};
 
 use crate::cell::Cell;
-use crate::entry_key::EntryKey;
 use crate::handle::StateDescriptor;
 use crate::heap::{CurrentKey, Cut, HeapTable};
 use crate::slot::{AnySlot, Body, Meta, Slot};
@@ -108,7 +107,7 @@ impl KeyedStateBackend {
     }
 
     fn with_engine(groups: KeyGroups, engine: Engine) -> Self {
-        let at = CurrentKey { hash: 0, epoch: 0, key: EntryKey::plain(&[]), word: None };
+        let at = CurrentKey::none();
         Self {
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             groups,
@@ -164,13 +163,10 @@ impl KeyedStateBackend {
     /// Sets the key that handles work on. Costs one comparison when it is current already.
     #[inline]
     pub fn set_current_key(&mut self, hash: KeyHash, key: &[u8]) {
-        if self.at.hash == hash.0 && self.at.epoch > 0 && self.at.key.is_plain(key) {
-            return;
+        match <[u8; 8]>::try_from(key) {
+            Ok(word) => self.at.enter_word(hash.0, word),
+            Err(_) => self.at.enter(hash.0, key),
         }
-        self.at.hash = hash.0;
-        self.at.epoch += 1;
-        self.at.key.set_plain(key);
-        self.at.word = key.try_into().ok();
     }
 
     /// Hash and canonical bytes of the current key, if one is set.

@@ -97,12 +97,21 @@ impl EntryKey {
     /// moved here is read in wider pieces than it was written in, and the processor waits for it.
     #[inline]
     pub(crate) fn set_plain(&mut self, key: &[u8]) {
-        match (&mut *self, <[u8; 8]>::try_from(key)) {
-            (Self::Inline(data), Ok(word)) => {
+        match <[u8; 8]>::try_from(key) {
+            Ok(word) => self.set_word(word),
+            Err(_) => *self = Self::plain(key),
+        }
+    }
+
+    /// As [`set_plain`](Self::set_plain), of eight bytes.
+    #[inline]
+    pub(crate) fn set_word(&mut self, word: [u8; 8]) {
+        match self {
+            Self::Inline(data) => {
                 data[..8].copy_from_slice(&word);
                 data[8..].copy_from_slice(&[0, 0, 0, 0, 0, 8, 8]);
             }
-            _ => *self = Self::plain(key),
+            Self::Long(_) => *self = Self::plain(&word),
         }
     }
 }

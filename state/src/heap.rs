@@ -30,6 +30,32 @@ pub(crate) struct CurrentKey {
 }
 
 impl CurrentKey {
+    /// No key.
+    pub(crate) fn none() -> Self {
+        Self { hash: 0, epoch: 0, key: EntryKey::plain(&[]), word: None }
+    }
+
+    /// Becomes the key of these eight bytes, if it is not that.
+    #[inline]
+    pub(crate) fn enter_word(&mut self, hash: u64, word: [u8; 8]) {
+        if self.hash != hash || self.word != Some(word) {
+            self.hash = hash;
+            self.epoch += 1;
+            self.key.set_word(word);
+            self.word = Some(word);
+        }
+    }
+
+    /// Becomes the key of these bytes, which are not eight, if it is not that.
+    pub(crate) fn enter(&mut self, hash: u64, key: &[u8]) {
+        if self.hash != hash || self.epoch == 0 || !self.key.is_plain(key) {
+            self.hash = hash;
+            self.epoch += 1;
+            self.key.set_plain(key);
+            self.word = None;
+        }
+    }
+
     /// Whether `entry` is that of this key without a namespace.
     #[inline]
     fn is_of<C>(&self, entry: &Entry<C>) -> bool {
