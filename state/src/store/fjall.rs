@@ -21,6 +21,11 @@ use super::cleaner::{Cleaner, OpenView};
 use super::{BulkLoad, ByteStore, StoreContext, StoreSnapshot, Visit, WriteBatch};
 use crate::{Expiry, StoreFailure};
 
+/// Tables that are flushed or loaded, of the first two levels, are not packed: entries of hashed keys pack
+/// badly, and a load waits for it. Compactions pack what stays.
+const PACKED: [CompressionType; 3] =
+    [CompressionType::None, CompressionType::None, CompressionType::Lz4];
+
 /// The longest key that fjall takes.
 const MAX_KEY: usize = 65_535;
 
@@ -53,7 +58,7 @@ impl FjallByteStore {
             let entries = database.keyspace("state", || {
                 KeyspaceCreateOptions::default()
                     .manual_journal_persist(true)
-                    .data_block_compression_policy(CompressionPolicy::all(CompressionType::Lz4))
+                    .data_block_compression_policy(CompressionPolicy::new(PACKED))
             })?;
             Ok(Self { database, entries, cleaner: Arc::clone(&cleaner) })
         };
