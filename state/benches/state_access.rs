@@ -1,46 +1,37 @@
-//! Keyed state against a hand-written loop, sorted input against unsorted, and the cache's curve.
+//! Keyed state against a hand-written loop, sorted input over stores, and the cache's curve.
 //!
 //! Every group has its reference in the same run: `hand written` does the same work (encode the key,
 //! hash it, look up in hashbrown, fold 16 bytes) without an engine; `heap` is the store in memory.
-//! `SLACKWATER_BENCH_SMOKE=1` makes all sizes tiny.
+//! 20 M updates, sorted or not; `SLACKWATER_BENCH_SMOKE=1` makes all sizes tiny.
+
+mod common;
 
 use std::hint::black_box;
 
-use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use element::{Key, KeyGroups, MaxParallelism, hash_key_bytes};
-use hashbrown::HashTable;
-use slackwater_state::{
-    ByteStore, FjallByteStore, KeyedStateBackend, MemoryByteStore, ValueState, WriteMode,
+use common::{Open, STORES, groups, is_smoke, mix, on_disk, sorted, through, through_sorted};
+use criterion::{
+    BenchmarkId, Criterion, SamplingMode, Throughput, criterion_group, criterion_main,
 };
-use tempfile::TempDir;
-
-fn is_smoke() -> bool {
-    std::env::var_os("SLACKWATER_BENCH_SMOKE").is_some()
-}
+use element::{Key, hash_key_bytes};
+use hashbrown::HashTable;
+use slackwater_state::{KeyedStateBackend, ValueState, WriteMode};
 
 fn updates() -> u64 {
-    if is_smoke() { 2_000 } else { 2_000_000 }
+    if is_smoke() { 2_000 } else { 20_000_000 }
 }
 
-fn mix(i: u64) -> u64 {
-    let z = (i ^ (i >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ (z >> 31)
+fn key_counts() -> Vec<u64> {
+    if is_smoke() { vec![100] } else { vec![1_000, 1_000_000] }
 }
 
 fn uniform(keys: u64) -> Vec<u64> {
     (0..updates()).map(|i| mix(i) % keys).collect()
 }
 
-/// The square of a uniform number: half of the updates go to a quarter of the keys.
-fn skewed(keys: u64) -> Vec<u64> {
+/// The fourth power of a uniform number: half of the updates go to a sixteenth of the keys.
+fn skewed(keys: u64, updates: u64) -> Vec<u64> {
     let place = |i: u64| (mix(i) >> 11) as f64 / (1_u64 << 53) as f64;
-    (0..updates()).map(|i| (place(i).powi(4) * keys as f64) as u64).collect()
-}
-
-fn sorted(mut keys: Vec<u64>) -> Vec<u64> {
-    keys.sort_by_cached_key(|key| (hash_key_bytes(&key.to_be_bytes()), *key));
-    keys
+    (0..updates).map(|i| (place(i).powi(4) * keys as f64) as u64).collect()
 }
 
 fn hand_written(keys: &[u64]) -> u64 {
@@ -61,62 +52,16 @@ fn hand_written(keys: &[u64]) -> u64 {
     table.len() as u64
 }
 
-fn through(backend: &mut KeyedStateBackend, state: &ValueState<(u64, u64)>, keys: &[u64]) {
-    let mut bytes = Vec::with_capacity(8);
-    for key in keys {
-        bytes.clear();
-        key.encode_key(&mut bytes);
-        backend.set_current_key(hash_key_bytes(&bytes), &bytes);
-        let fold = |held: &mut Option<(u64, u64)>| {
-            let (count, greatest) = held.unwrap_or_default();
-            *held = Some((count + 1, greatest.max(*key)));
-        };
-        state.update(backend, fold).expect("the store works");
-    }
-}
-
-fn groups() -> KeyGroups {
-    KeyGroups::all(MaxParallelism::DEFAULT)
-}
-
 fn on_heap(keys: &[u64]) -> KeyedStateBackend {
     let mut backend = KeyedStateBackend::heap(groups());
-    through(&mut backend, &ValueState::new("fold"), keys);
+    through(&mut backend, &ValueState::new("fold"), keys.iter().copied());
     backend
 }
-
-fn fjall() -> (Box<dyn ByteStore>, Option<TempDir>) {
-    let directory = tempfile::tempdir().expect("a directory");
-    let store = FjallByteStore::open(directory.path(), 256 << 20).expect("a store");
-    (Box::new(store), Some(directory))
-}
-
-fn memory() -> (Box<dyn ByteStore>, Option<TempDir>) {
-    (Box::new(MemoryByteStore::new()), None)
-}
-
-#[cfg(feature = "rocksdb")]
-fn rocksdb() -> (Box<dyn ByteStore>, Option<TempDir>) {
-    let directory = tempfile::tempdir().expect("a directory");
-    let store = slackwater_state::RocksByteStore::open(directory.path(), 256 << 20);
-    (Box::new(store.expect("a store")), Some(directory))
-}
-
-type Open = fn() -> (Box<dyn ByteStore>, Option<TempDir>);
-
-const STORES: &[(&str, Open)] = &[
-    ("memory map", memory),
-    ("fjall", fjall),
-    #[cfg(feature = "rocksdb")]
-    ("rocksdb", rocksdb),
-];
 
 fn in_sorted_phase(open: Open, keys: &[u64], mode: WriteMode) -> u64 {
     let (store, directory) = open();
     let mut backend = KeyedStateBackend::over(store, groups(), 0);
-    backend.begin_sorted_input(mode).expect("the store works");
-    through(&mut backend, &ValueState::new("fold"), keys);
-    backend.end_sorted_input().expect("the store works");
+    through_sorted(&mut backend, &ValueState::new("fold"), keys, mode);
     drop(directory);
     backend.counters().store_writes
 }
@@ -124,20 +69,17 @@ fn in_sorted_phase(open: Open, keys: &[u64], mode: WriteMode) -> u64 {
 fn over_cache(open: Open, cache: usize, keys: &[u64]) -> u64 {
     let (store, directory) = open();
     let mut backend = KeyedStateBackend::over(store, groups(), cache);
-    through(&mut backend, &ValueState::new("fold"), keys);
+    through(&mut backend, &ValueState::new("fold"), keys.iter().copied());
     backend.flush().expect("the store works");
     drop(directory);
     backend.counters().hits
-}
-
-fn key_counts() -> Vec<u64> {
-    if is_smoke() { vec![100] } else { vec![1_000, 1_000_000] }
 }
 
 /// 8-byte keys in random order, 16-byte values, in memory.
 fn in_memory(c: &mut Criterion) {
     let mut group = c.benchmark_group("update in memory");
     group.sample_size(10).throughput(Throughput::Elements(updates()));
+    group.sampling_mode(SamplingMode::Flat);
     for keys in key_counts() {
         let input = uniform(keys);
         group.bench_with_input(BenchmarkId::new("hand written", keys), &input, |b, input| {
@@ -158,6 +100,7 @@ fn in_memory(c: &mut Criterion) {
 fn sorted_over_stores(c: &mut Criterion) {
     let mut group = c.benchmark_group("update over a store, sorted");
     group.sample_size(10).throughput(Throughput::Elements(updates()));
+    group.sampling_mode(SamplingMode::Flat);
     for keys in key_counts() {
         let input = sorted(uniform(keys));
         group.bench_with_input(BenchmarkId::new("heap", keys), &input, |b, input| {
@@ -175,15 +118,14 @@ fn sorted_over_stores(c: &mut Criterion) {
     group.finish();
 }
 
-/// Unsorted skewed input, by the size of the cache; a tenth of the updates.
+/// Unsorted skewed input, by the size of the cache; a hundredth of the updates.
 fn cache_curve(c: &mut Criterion) {
     let keys = if is_smoke() { 100 } else { 1_000_000 };
-    let mut input = skewed(keys);
-    input.truncate(input.len() / 10);
+    let input = skewed(keys, updates() / 100);
     let mut group = c.benchmark_group("update over a store, skewed, by cache size");
     group.sample_size(10).throughput(Throughput::Elements(input.len() as u64));
     group.bench_function("heap", |b| b.iter(|| on_heap(black_box(&input))));
-    for (name, open) in STORES.iter().filter(|(name, _)| *name != "memory map") {
+    for (name, open) in on_disk() {
         for cache in [1, 1_000, 100_000] {
             group.bench_function(BenchmarkId::new(*name, cache), |b| {
                 b.iter(|| over_cache(*open, cache, black_box(&input)));
