@@ -163,10 +163,7 @@ impl KeyedStateBackend {
     /// Sets the key that handles work on. Costs one comparison when it is current already.
     #[inline]
     pub fn set_current_key(&mut self, hash: KeyHash, key: &[u8]) {
-        match <[u8; 8]>::try_from(key) {
-            Ok(word) => self.at.enter_word(hash.0, word),
-            Err(_) => self.at.enter(hash.0, key),
-        }
+        self.at.enter(hash.0, key);
     }
 
     /// Hash and canonical bytes of the current key, if one is set.

@@ -35,9 +35,17 @@ impl CurrentKey {
         Self { hash: 0, epoch: 0, key: EntryKey::plain(&[]), word: None }
     }
 
-    /// Becomes the key of these eight bytes, if it is not that.
+    /// Becomes this key, if it is not that.
     #[inline]
-    pub(crate) fn enter_word(&mut self, hash: u64, word: [u8; 8]) {
+    pub(crate) fn enter(&mut self, hash: u64, key: &[u8]) {
+        match <[u8; 8]>::try_from(key) {
+            Ok(word) => self.enter_word(hash, word),
+            Err(_) => self.enter_bytes(hash, key),
+        }
+    }
+
+    #[inline]
+    fn enter_word(&mut self, hash: u64, word: [u8; 8]) {
         if self.hash != hash || self.word != Some(word) {
             self.hash = hash;
             self.epoch += 1;
@@ -46,12 +54,11 @@ impl CurrentKey {
         }
     }
 
-    /// Becomes the key of these bytes, which are not eight, if it is not that.
-    pub(crate) fn enter(&mut self, hash: u64, key: &[u8]) {
+    fn enter_bytes(&mut self, hash: u64, key: &[u8]) {
         if self.hash != hash || self.epoch == 0 || !self.key.is_plain(key) {
             self.hash = hash;
             self.epoch += 1;
-            self.key.set_plain(key);
+            self.key = EntryKey::plain(key);
             self.word = None;
         }
     }

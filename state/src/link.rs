@@ -78,8 +78,8 @@ impl StoreLink {
         Ok(more)
     }
 
-    /// Writes what `add` puts into a batch, in the order of keys. In sorted input that is all greater
-    /// than what was written before.
+    /// Writes what `add` puts into a batch, ordered by key. In sorted input every key of it is greater than
+    /// those written before.
     pub(crate) fn write(&mut self, add: impl FnOnce(&mut WriteBatch)) -> Result<(), StoreFailure> {
         let Some(store) = &mut self.store else { return Ok(()) };
         if let Some(phase) = &mut self.phase {

@@ -37,7 +37,7 @@ impl SortedPhase {
         Self { cursor: Cursor::default(), load, pending: WriteBatch::new() }
     }
 
-    /// Takes what `add` puts into a batch, all of it greater than what came before.
+    /// Takes what `add` puts into the pending batch: keys that are greater than all before.
     pub(crate) fn append(
         &mut self,
         add: impl FnOnce(&mut WriteBatch),

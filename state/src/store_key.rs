@@ -90,7 +90,8 @@ impl<'a> StoreKey<'a> {
         push_suffix(self.map_key, self.key.len(), out);
     }
 
-    /// The whole key of a record under an integer, the common case, put together in one piece.
+    /// The whole key of a record under an integer, the common case, in one piece: no namespace, so its length
+    /// is 0, and no map key.
     fn of_word(&self, word: [u8; 8]) -> [u8; 22] {
         let mut bytes = [0; 22];
         bytes[..8].copy_from_slice(&self.hash.0.to_be_bytes());

@@ -118,7 +118,7 @@ impl CachedEngine {
         Ok(())
     }
 
-    /// Writes a key's changes and forgets its cells. Its index may then be another key's.
+    /// Writes a key's changes and forgets its cells. Its index is another key's next.
     fn evict(&mut self, index: u32, slots: &mut [Box<dyn AnySlot>]) -> Result<(), StoreFailure> {
         // A failed write leaves the key cached but clean: the attempt is lost with it.
         self.write_back(&[index], slots)?;
