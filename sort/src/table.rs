@@ -144,7 +144,13 @@ impl<A: Record> Table<A> {
     #[inline]
     pub(crate) fn find(&self, key: &TableKey<'_>) -> Option<usize> {
         let len = key.bytes.len() as u32;
-        if key.bytes.len() <= INLINE {
+        if key.bytes.len() <= 8 {
+            // Of a number alone there is one word to compare.
+            let number = word(&key.padded, 0);
+            self.slots.find_bucket_index(spread(key.hash), |slot| {
+                word(&slot.inline, 0) == number && slot.key_len == len
+            })
+        } else if key.bytes.len() <= INLINE {
             self.slots.find_bucket_index(spread(key.hash), |slot| {
                 words(&slot.inline) == words(&key.padded) && slot.key_len == len
             })
