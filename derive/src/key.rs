@@ -27,7 +27,7 @@ pub(crate) fn expand(input: DeriveInput) -> syn::Result<TokenStream> {
             (encode_enum(&input, variants, &ranks), decode_enum(&input, variants, &ranks))
         }
     };
-    let number = number(&input);
+    let short_forms = short_forms(&input);
     Ok(quote! {
         #[automatically_derived]
         impl #impl_generics #private::Key for #ident #type_generics #where_clause {
@@ -43,20 +43,27 @@ pub(crate) fn expand(input: DeriveInput) -> syn::Result<TokenStream> {
                 #decode
             }
 
-            #number
+            #short_forms
         }
     })
 }
 
-/// The number of a struct of one field is that of the field.
-fn number(input: &Input) -> TokenStream {
+/// Number and word of a struct of one field are those of the field.
+fn short_forms(input: &Input) -> TokenStream {
     let Shape::Struct(fields) = &input.shape else { return TokenStream::new() };
     let [field] = fields.as_slice() else { return TokenStream::new() };
-    let (member, call) = (&field.member, field.call(&input.private, TRAIT, "as_number"));
+    let member = &field.member;
+    let number = field.call(&input.private, TRAIT, "as_number");
+    let word = field.call(&input.private, TRAIT, "as_word");
     quote! {
         #[inline]
         fn as_number(&self) -> ::core::option::Option<u64> {
-            #call(&self.#member)
+            #number(&self.#member)
+        }
+
+        #[inline]
+        fn as_word(&self) -> ::core::option::Option<[u8; 8]> {
+            #word(&self.#member)
         }
     }
 }

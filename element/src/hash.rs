@@ -17,9 +17,16 @@ pub struct KeyHash(pub u64);
 #[inline]
 #[must_use]
 pub fn hash_key_bytes(bytes: &[u8]) -> KeyHash {
-    KeyHash(match <&[u8; 8]>::try_from(bytes) {
+    match <[u8; 8]>::try_from(bytes) {
         // Numbers: what depends on the length is then known when this is compiled.
-        Ok(number) => rapidhash_v3_seeded(number, &SECRETS),
-        Err(_) => rapidhash_v3_seeded(bytes, &SECRETS),
-    })
+        Ok(word) => hash_key_word(word),
+        Err(_) => KeyHash(rapidhash_v3_seeded(bytes, &SECRETS)),
+    }
+}
+
+/// As [`hash_key_bytes`], of a key of eight bytes.
+#[inline]
+#[must_use]
+pub fn hash_key_word(word: [u8; 8]) -> KeyHash {
+    KeyHash(rapidhash_v3_seeded(&word, &SECRETS))
 }

@@ -37,6 +37,13 @@ pub trait Key: Clone + Eq + Send + Sync + 'static {
     fn as_number(&self) -> Option<u64> {
         None
     }
+
+    /// The canonical bytes, if they are eight and at hand; always or never so for one key. Keys that have
+    /// such a word are hashed and compared without a buffer.
+    #[inline]
+    fn as_word(&self) -> Option<[u8; 8]> {
+        None
+    }
 }
 
 /// The canonical bytes of one key.

@@ -6,7 +6,7 @@ use crate::codec::{Nesting, take};
 use crate::{CodecError, Key, Timestamp};
 
 macro_rules! unsigned_keys {
-    ($($int:ty => $number:expr;)*) => {$(
+    ($($int:ty => $number:expr, $word:expr;)*) => {$(
         impl Key for $int {
             #[inline]
             fn encode_key(&self, out: &mut Vec<u8>) {
@@ -22,20 +22,25 @@ macro_rules! unsigned_keys {
             fn as_number(&self) -> Option<u64> {
                 $number(*self)
             }
+
+            #[inline]
+            fn as_word(&self) -> Option<[u8; 8]> {
+                $word(*self)
+            }
         }
     )*};
 }
 
 unsigned_keys! {
-    u8 => |key| Some(u64::from(key));
-    u16 => |key| Some(u64::from(key));
-    u32 => |key| Some(u64::from(key));
-    u64 => Some;
-    u128 => |_| None;
+    u8 => |key| Some(u64::from(key)), |_| None;
+    u16 => |key| Some(u64::from(key)), |_| None;
+    u32 => |key| Some(u64::from(key)), |_| None;
+    u64 => Some, |key: u64| Some(key.to_be_bytes());
+    u128 => |_| None, |_| None;
 }
 
 macro_rules! signed_keys {
-    ($($int:ty as $unsigned:ty => $number:expr;)*) => {$(
+    ($($int:ty as $unsigned:ty => $number:expr, $word:expr;)*) => {$(
         impl Key for $int {
             #[inline]
             fn encode_key(&self, out: &mut Vec<u8>) {
@@ -51,16 +56,21 @@ macro_rules! signed_keys {
             fn as_number(&self) -> Option<u64> {
                 $number(*self)
             }
+
+            #[inline]
+            fn as_word(&self) -> Option<[u8; 8]> {
+                $word(*self)
+            }
         }
     )*};
 }
 
 signed_keys! {
-    i8 as u8 => |key: i8| Some(u64::from(key.cast_unsigned()));
-    i16 as u16 => |key: i16| Some(u64::from(key.cast_unsigned()));
-    i32 as u32 => |key: i32| Some(u64::from(key.cast_unsigned()));
-    i64 as u64 => |key: i64| Some(key.cast_unsigned());
-    i128 as u128 => |_| None;
+    i8 as u8 => |key: i8| Some(u64::from(key.cast_unsigned())), |_| None;
+    i16 as u16 => |key: i16| Some(u64::from(key.cast_unsigned())), |_| None;
+    i32 as u32 => |key: i32| Some(u64::from(key.cast_unsigned())), |_| None;
+    i64 as u64 => |key: i64| Some(key.cast_unsigned()), |key: i64| Some((key ^ i64::MIN).to_be_bytes());
+    i128 as u128 => |_| None, |_| None;
 }
 
 macro_rules! size_keys {
@@ -79,6 +89,11 @@ macro_rules! size_keys {
             #[inline]
             fn as_number(&self) -> Option<u64> {
                 (*self as $wide).as_number()
+            }
+
+            #[inline]
+            fn as_word(&self) -> Option<[u8; 8]> {
+                (*self as $wide).as_word()
             }
         }
     )*};
@@ -141,6 +156,11 @@ impl Key for Timestamp {
     #[inline]
     fn as_number(&self) -> Option<u64> {
         self.0.as_number()
+    }
+
+    #[inline]
+    fn as_word(&self) -> Option<[u8; 8]> {
+        self.0.as_word()
     }
 }
 
@@ -254,6 +274,11 @@ impl<K: Key> Key for Box<K> {
     #[inline]
     fn as_number(&self) -> Option<u64> {
         (**self).as_number()
+    }
+
+    #[inline]
+    fn as_word(&self) -> Option<[u8; 8]> {
+        (**self).as_word()
     }
 }
 

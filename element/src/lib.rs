@@ -51,7 +51,7 @@ pub use duration::DurationExt;
 pub use element::{Barrier, BarrierKind, Control, StreamElement};
 pub use error::{CodecError, SchemaError};
 pub use float::{OrderedF32, OrderedF64};
-pub use hash::{KeyHash, hash_key_bytes};
+pub use hash::{KeyHash, hash_key_bytes, hash_key_word};
 pub use id::{
     Attempt, CheckpointId, DataSetId, EdgeId, Generation, JobId, NodeId, PartitionId,
     SubpartitionIndex, SubtaskIndex, TaskManagerId, VertexId,

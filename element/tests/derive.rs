@@ -114,7 +114,7 @@ fn a_derived_key_reads_back_and_sorts_as_the_type_does() {
 }
 
 #[test]
-fn a_key_of_one_field_has_the_number_of_the_field() {
+fn a_key_of_one_field_has_the_number_and_the_word_of_the_field() {
     use element::Key as _;
 
     #[derive(Clone, PartialEq, Eq, Key)]
@@ -125,6 +125,8 @@ fn a_key_of_one_field_has_the_number_of_the_field() {
     assert_eq!(Of(Box::new(Of('a'))).as_number(), Some(97));
     assert_eq!(Of("a".to_owned()).as_number(), None);
     assert_eq!(Ranked::First.as_number(), None, "an enum has none");
+    assert_eq!(Of(Box::new(Of(-1_i64))).as_word(), Some([127, 255, 255, 255, 255, 255, 255, 255]));
+    assert_eq!((Of(7_u32).as_word(), Ranked::First.as_word()), (None, None));
 }
 
 #[test]

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use derive::Key;
 use element::{
-    Key, OrderedF32, OrderedF64, Timestamp, decode_key_exact, hash_key_bytes, key_bytes,
+    Key, OrderedF32, OrderedF64, Timestamp, decode_key_exact, hash_key_bytes, hash_key_word,
+    key_bytes,
 };
 use proptest::prelude::*;
 
@@ -68,6 +69,10 @@ fn check_pair<K: Key + Ord + std::fmt::Debug>(a: &K, b: &K) {
     assert_eq!(&decode_key_exact::<K>(&left).expect("encoded above"), a);
     if let (Some(left), Some(right)) = (a.as_number(), b.as_number()) {
         assert_eq!(left == right, a == b, "{a:?} {b:?}");
+    }
+    if let Some(word) = a.as_word() {
+        assert_eq!(word[..], key_bytes(a)[..], "{a:?}");
+        assert_eq!(hash_key_word(word), hash_key_bytes(&word));
     }
 }
 
