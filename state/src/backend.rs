@@ -10,7 +10,6 @@ mod engine;
 mod keys;
 mod prefetch;
 
-use std::any::Any;
 use std::collections::HashMap;
 use std::fmt;
 use std::path::PathBuf;
@@ -26,6 +25,7 @@ use crate::cell::Cell;
 use crate::handle::StateDescriptor;
 use crate::heap::{CurrentKey, Cut, HeapTable};
 use crate::slot::{AnySlot, Body, Meta, Slot};
+use crate::slots::Slots;
 use crate::snapshot::RestoredStates;
 use crate::store::ByteStore;
 use crate::store_key::StateId;
@@ -59,7 +59,7 @@ pub struct KeyedStateBackend {
     id: u64,
     groups: KeyGroups,
     at: CurrentKey,
-    slots: Vec<Box<dyn AnySlot>>,
+    slots: Slots,
     by_name: HashMap<Arc<str>, usize>,
     engine: Engine,
     clock: Arc<dyn Clock>,
@@ -112,7 +112,7 @@ impl KeyedStateBackend {
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             groups,
             at,
-            slots: Vec::new(),
+            slots: Slots::default(),
             by_name: HashMap::new(),
             engine,
             clock: Arc::new(SystemClock::default()),
@@ -164,6 +164,20 @@ impl KeyedStateBackend {
     #[inline]
     pub fn set_current_key(&mut self, hash: KeyHash, key: &[u8]) {
         self.at.enter(hash.0, key);
+    }
+
+    /// As [`set_current_key`](Self::set_current_key), of a key of eight bytes. False where it is current
+    /// already.
+    #[inline]
+    pub fn set_current_word(&mut self, hash: KeyHash, word: [u8; 8]) -> bool {
+        self.at.enter_word(hash.0, word)
+    }
+
+    /// Whether the key of these bytes is the current one.
+    #[inline]
+    #[must_use]
+    pub fn is_current(&self, key: &[u8]) -> bool {
+        self.at.is(key)
     }
 
     /// Hash and canonical bytes of the current key, if one is set.
@@ -272,9 +286,9 @@ impl KeyedStateBackend {
             Engine::Heap(cut) => Body::Heap(HeapTable::<C>::new(*cut)),
             Engine::Cached(_) => Body::Cached(Vec::new()),
         };
-        let mut slot: Box<dyn AnySlot> = Box::new(Slot { meta, body });
-        self.expiry.declare(id, &slot.meta().descriptor());
-        if let Some(restored) = self.restored.claim(id, &slot.meta().descriptor())? {
+        let mut slot = Slot { meta, body };
+        self.expiry.declare(id, &slot.meta.descriptor());
+        if let Some(restored) = self.restored.claim(id, &slot.meta.descriptor())? {
             slot.adopt(restored, self.engine.link())?;
         }
         self.slots.push(slot);
@@ -293,9 +307,8 @@ impl KeyedStateBackend {
         slot: usize,
         descriptor: &StateDescriptor,
     ) -> Result<(), StateError> {
-        let slot: &dyn AnySlot = self.slots[slot].as_ref();
-        let meta = slot.meta();
-        if (slot as &dyn Any).is::<Slot<C>>() && meta.kind == descriptor.kind {
+        let meta = self.slots.any(slot).meta();
+        if self.slots.holds::<C>(slot) && meta.kind == descriptor.kind {
             return Ok(());
         }
         Err(StateError::Redeclared {
@@ -321,7 +334,7 @@ impl fmt::Debug for KeyedStateBackend {
         f.debug_struct("KeyedStateBackend")
             .field("groups", &self.groups)
             .field("at", &self.at)
-            .field("slots", &self.slots)
+            .field("slots", &self.slots.iter().collect::<Vec<_>>())
             .field("engine", &self.engine)
             .finish_non_exhaustive()
     }

@@ -66,7 +66,7 @@ impl KeyCache {
             Some(index) => {
                 let node = &mut self.nodes[index as usize];
                 (node.hash, node.older, node.newer) = (hash, NONE, NONE);
-                node.key.set_plain(key.key());
+                node.key.become_same(key);
                 index
             }
             None => {
@@ -93,7 +93,7 @@ impl KeyCache {
         }
         let node = &mut self.nodes[index as usize];
         node.hash = hash;
-        node.key.set_plain(key.key());
+        node.key.become_same(key);
         index
     }
 

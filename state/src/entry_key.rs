@@ -1,21 +1,30 @@
 //! [`EntryKey`]: key and namespace of one entry, without an allocation when they are short.
 //!
-//! Tables compare it on every look-up, so it is two words and compares as such. Up to 13 bytes of
-//! key and namespace together lie inside it; longer ones behind a pointer.
+//! Tables compare it on every look-up, so it is two words. A key of eight bytes without a namespace, as
+//! numbers have, is one word to write, copy and compare. Up to 13 bytes of key and namespace together lie
+//! inside it; longer ones behind a pointer.
 
 /// Bytes that fit without an allocation.
 const INLINE: usize = 13;
 
 /// Key bytes and, behind them, namespace bytes.
 ///
-/// **Invariant:** of two entry keys with equal contents both are inline or both are not, and the
-/// unused bytes of an inline one are 0.
+/// **Invariant:** of two entry keys with equal contents both are of the same variant, and the unused bytes
+/// of an inline one are 0.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) enum EntryKey {
+    /// A key of eight bytes, without a namespace.
+    Word(Word),
     /// The last two bytes are the key's length, and the length of key and namespace.
     Inline([u8; INLINE + 2]),
     Long(Box<LongKey>),
 }
+
+/// Eight bytes that are written and read as one: what is read in wider pieces than it was written in waits
+/// for all that was written before.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(align(8))]
+pub(crate) struct Word(pub(crate) [u8; 8]);
 
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct LongKey {
@@ -27,18 +36,18 @@ impl EntryKey {
     /// An entry without a namespace.
     #[inline]
     pub(crate) fn plain(key: &[u8]) -> Self {
-        if let Ok(word) = <[u8; 8]>::try_from(key) {
-            // The common case, integers, without a call to copy.
-            let mut data = [0; INLINE + 2];
-            data[..8].copy_from_slice(&word);
-            data[INLINE] = 8;
-            data[INLINE + 1] = 8;
-            return Self::Inline(data);
-        }
         Self::new(key, &[])
     }
 
+    #[inline]
     pub(crate) fn new(key: &[u8], namespace: &[u8]) -> Self {
+        match <[u8; 8]>::try_from(key) {
+            Ok(word) if namespace.is_empty() => Self::Word(Word(word)),
+            _ => Self::of_bytes(key, namespace),
+        }
+    }
+
+    fn of_bytes(key: &[u8], namespace: &[u8]) -> Self {
         let total = key.len() + namespace.len();
         if total <= INLINE {
             let mut data = [0; INLINE + 2];
@@ -54,10 +63,21 @@ impl EntryKey {
         Self::Long(Box::new(LongKey { key_len: key.len(), bytes: bytes.into() }))
     }
 
+    /// Becomes the same as another. Of words only the eight bytes are written: a value put together
+    /// elsewhere and moved here is read in other pieces than it was written in.
+    #[inline]
+    pub(crate) fn become_same(&mut self, other: &Self) {
+        match (&mut *self, other) {
+            (Self::Word(own), Self::Word(word)) => *own = *word,
+            _ => self.clone_from(other),
+        }
+    }
+
     /// The key's bytes and the namespace's.
     #[inline]
     pub(crate) fn parts(&self) -> (&[u8], &[u8]) {
         match self {
+            Self::Word(Word(word)) => (word, &[]),
             Self::Inline(data) => {
                 let (key_len, total) = (usize::from(data[INLINE]), usize::from(data[INLINE + 1]));
                 data[..total].split_at(key_len)
@@ -81,38 +101,16 @@ impl EntryKey {
     /// Whether this is the entry of `key` without a namespace.
     #[inline]
     pub(crate) fn is_plain(&self, key: &[u8]) -> bool {
-        match <[u8; 8]>::try_from(key) {
-            Ok(word) => self.is_word(word),
-            Err(_) => self.parts() == (key, &[]),
+        match self {
+            Self::Word(Word(word)) => key == word,
+            _ => self.parts() == (key, &[]),
         }
     }
 
     /// Whether this is the entry of the key of these eight bytes without a namespace.
     #[inline]
-    pub(crate) fn is_word(&self, word: [u8; 8]) -> bool {
-        matches!(self, Self::Inline(data) if data[..8] == word && data[INLINE..] == [8, 8])
-    }
-
-    /// Becomes the entry of `key` without a namespace, in place: a value put together elsewhere and
-    /// moved here is read in wider pieces than it was written in, and the processor waits for it.
-    #[inline]
-    pub(crate) fn set_plain(&mut self, key: &[u8]) {
-        match <[u8; 8]>::try_from(key) {
-            Ok(word) => self.set_word(word),
-            Err(_) => *self = Self::plain(key),
-        }
-    }
-
-    /// As [`set_plain`](Self::set_plain), of eight bytes.
-    #[inline]
-    pub(crate) fn set_word(&mut self, word: [u8; 8]) {
-        match self {
-            Self::Inline(data) => {
-                data[..8].copy_from_slice(&word);
-                data[8..].copy_from_slice(&[0, 0, 0, 0, 0, 8, 8]);
-            }
-            Self::Long(_) => *self = Self::plain(&word),
-        }
+    pub(crate) fn is_word(&self, word: Word) -> bool {
+        matches!(self, Self::Word(own) if *own == word)
     }
 }
 
@@ -158,9 +156,14 @@ mod tests {
                 assert_eq!(entry.parts(), (&key[..], &namespace[..]));
                 assert_eq!(entry == EntryKey::plain(&key), namespace_len == 0);
                 assert_eq!(entry.is_plain(&key), namespace_len == 0);
-                let mut changed = entry;
-                changed.set_plain(&key);
-                assert!(changed == EntryKey::plain(&key) && changed.is_plain(&key));
+                let word = <[u8; 8]>::try_from(&key[..]).ok().filter(|_| namespace_len == 0);
+                let word = word.map(Word);
+                assert_eq!(matches!(entry, EntryKey::Word(_)), word.is_some());
+                assert!(word.is_none_or(|word| entry.is_word(word)));
+                for mut other in [EntryKey::new(&[1; 8], &[]), EntryKey::new(&[1; 30], &[2])] {
+                    other.become_same(&entry);
+                    assert!(other == entry);
+                }
             }
         }
     }

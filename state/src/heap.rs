@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 
 use crate::backend::KeyEntry;
 use crate::cell::Cell;
-use crate::entry_key::EntryKey;
+use crate::entry_key::{EntryKey, Word};
 
 /// The current key, as tables see it.
 #[derive(Debug)]
@@ -25,52 +25,62 @@ pub(crate) struct CurrentKey {
     /// Changes with every change of the key; 0 while there is none.
     pub(crate) epoch: u64,
     pub(crate) key: EntryKey,
-    /// The key's bytes, if they are eight: one word to compare, which is read as it was written.
-    pub(crate) word: Option<[u8; 8]>,
 }
 
 impl CurrentKey {
     /// No key.
     pub(crate) fn none() -> Self {
-        Self { hash: 0, epoch: 0, key: EntryKey::plain(&[]), word: None }
+        Self { hash: 0, epoch: 0, key: EntryKey::plain(&[]) }
     }
 
     /// Becomes this key, if it is not that.
     #[inline]
     pub(crate) fn enter(&mut self, hash: u64, key: &[u8]) {
         match <[u8; 8]>::try_from(key) {
-            Ok(word) => self.enter_word(hash, word),
-            Err(_) => self.enter_bytes(hash, key),
+            Ok(word) => _ = self.enter_word(hash, word),
+            Err(_) if self.is(key) => {}
+            Err(_) => {
+                self.hash = hash;
+                self.epoch += 1;
+                self.key = EntryKey::plain(key);
+            }
         }
     }
 
+    /// Becomes this key of eight bytes. False if it is that.
     #[inline]
-    fn enter_word(&mut self, hash: u64, word: [u8; 8]) {
-        if self.hash != hash || self.word != Some(word) {
+    pub(crate) fn enter_word(&mut self, hash: u64, word: [u8; 8]) -> bool {
+        let is_other = !self.key.is_word(Word(word));
+        if is_other {
             self.hash = hash;
             self.epoch += 1;
-            self.key.set_word(word);
-            self.word = Some(word);
+            self.key = EntryKey::Word(Word(word));
         }
+        is_other
     }
 
-    fn enter_bytes(&mut self, hash: u64, key: &[u8]) {
-        if self.hash != hash || self.epoch == 0 || !self.key.is_plain(key) {
-            self.hash = hash;
-            self.epoch += 1;
-            self.key = EntryKey::plain(key);
-            self.word = None;
+    /// Whether it is this key.
+    #[inline]
+    pub(crate) fn is(&self, key: &[u8]) -> bool {
+        match <[u8; 8]>::try_from(key) {
+            Ok(word) => self.key.is_word(Word(word)),
+            Err(_) => self.epoch > 0 && self.key.is_plain(key),
         }
     }
 
     /// Whether `entry` is that of this key without a namespace.
     #[inline]
     fn is_of<C>(&self, entry: &Entry<C>) -> bool {
-        entry.hash == self.hash
-            && match self.word {
-                Some(word) => entry.key.is_word(word),
-                None => entry.key == self.key,
-            }
+        match self.key {
+            EntryKey::Word(word) => entry.key.is_word(word),
+            _ => self.is_long_of(entry),
+        }
+    }
+
+    // Apart, so that the key is not read where the word is enough.
+    #[inline(never)]
+    fn is_long_of<C>(&self, entry: &Entry<C>) -> bool {
+        entry.hash == self.hash && entry.key == self.key
     }
 }
 
@@ -140,22 +150,13 @@ impl Cut {
     }
 }
 
-/// Where the current key's entry without namespace lies, while nothing moves.
-#[derive(Debug, Default)]
-struct Hot {
-    epoch: u64,
-    shard: usize,
-    bucket: usize,
-}
-
 /// All cells of one state.
 #[derive(Debug)]
 pub(crate) struct HeapTable<C> {
     cut: Cut,
     shards: Vec<Holding<C>>,
-    hot: Hot,
     sweep: Sweep,
-    /// Whether an entry with a namespace has ever been put in.
+    /// Whether anything has ever been changed in a namespace.
     has_namespaces: bool,
 }
 
@@ -170,7 +171,7 @@ struct Sweep {
 impl<C: Cell> HeapTable<C> {
     pub(crate) fn new(cut: Cut) -> Self {
         let shards = (0..cut.shards()).map(|_| Holding::Own(Shard::new())).collect();
-        Self { cut, shards, hot: Hot::default(), sweep: Sweep::default(), has_namespaces: false }
+        Self { cut, shards, sweep: Sweep::default(), has_namespaces: false }
     }
 
     /// Looks at the next `buckets` places of the table and lets `clean` change what lies there; a cell
@@ -192,11 +193,10 @@ impl<C: Cell> HeapTable<C> {
             self.sweep.bucket += 1;
             let Some(entry) = table.get_bucket_mut(bucket) else { continue };
             self.sweep.removed += clean(&mut entry.cell);
-            if entry.cell.is_vacant() {
-                self.hot = Hot::default();
-                if let Ok(entry) = table.get_bucket_entry(bucket) {
-                    entry.remove();
-                }
+            if entry.cell.is_vacant()
+                && let Ok(entry) = table.get_bucket_entry(bucket)
+            {
+                entry.remove();
             }
         }
     }
@@ -236,13 +236,8 @@ impl<C: Cell> HeapTable<C> {
     /// Reads the cell of a key, if there is one.
     #[inline]
     pub(crate) fn read(&mut self, at: &CurrentKey, namespace: &[u8]) -> Option<&C> {
-        let plain = namespace.is_empty();
-        let hot = plain && self.hot.epoch == at.epoch;
-        let shard = if hot { self.hot.shard } else { self.cut.shard_of(at.hash) };
-        let table = own(&mut self.shards[shard]);
-        let entry = if hot {
-            table.get_bucket(self.hot.bucket)
-        } else if plain {
+        let table = own(&mut self.shards[self.cut.shard_of(at.hash)]);
+        let entry = if namespace.is_empty() {
             table.find(spread(at.hash), |entry| at.is_of(entry))
         } else {
             let parts = (at.key.key(), namespace);
@@ -261,52 +256,20 @@ impl<C: Cell> HeapTable<C> {
         namespace: &[u8],
         change: impl FnOnce(&mut C) -> R,
     ) -> R {
+        let table = own(&mut self.shards[self.cut.shard_of(at.hash)]);
         if namespace.is_empty() {
-            self.change_plain(at, change)
-        } else {
-            let parts = (at.key.key(), namespace);
-            let shard = self.cut.shard_of(at.hash);
-            let table = own(&mut self.shards[shard]);
-            let hash = slot_hash(at.hash, namespace);
-            let same = |entry: &Entry<C>| entry.hash == at.hash && entry.key.parts() == parts;
-            match table.find_bucket_index(hash, same) {
-                Some(bucket) => change_bucket(table, bucket, change).1,
-                None => {
-                    self.has_namespaces = true;
-                    let key = || EntryKey::new(parts.0, parts.1);
-                    insert(table, hash, at.hash, key, change, &mut self.hot).1
-                }
-            }
+            let same = |entry: &Entry<C>| at.is_of(entry);
+            return change_in(table, spread(at.hash), same, at.hash, || at.key.clone(), change);
         }
-    }
-
-    #[inline]
-    fn change_plain<R>(&mut self, at: &CurrentKey, change: impl FnOnce(&mut C) -> R) -> R {
-        let hot = self.hot.epoch == at.epoch;
-        let shard = if hot { self.hot.shard } else { self.cut.shard_of(at.hash) };
-        let table = own(&mut self.shards[shard]);
-        let bucket = if hot {
-            Some(self.hot.bucket)
-        } else {
-            table.find_bucket_index(spread(at.hash), |entry| at.is_of(entry))
-        };
-        let (bucket, result) = match bucket {
-            Some(bucket) => change_bucket(table, bucket, change),
-            None => {
-                let key = || at.key.clone();
-                insert(table, spread(at.hash), at.hash, key, change, &mut self.hot)
-            }
-        };
-        self.hot = match bucket {
-            Some(bucket) => Hot { epoch: at.epoch, shard, bucket },
-            None => Hot::default(),
-        };
-        result
+        self.has_namespaces = true;
+        let parts = (at.key.key(), namespace);
+        let same = |entry: &Entry<C>| entry.hash == at.hash && entry.key.parts() == parts;
+        let key = || EntryKey::new(parts.0, parts.1);
+        change_in(table, slot_hash(at.hash, namespace), same, at.hash, key, change)
     }
 
     /// The shards as they are, shared from here on.
     pub(crate) fn share(&mut self) -> Vec<SharedShard<C>> {
-        self.hot = Hot::default();
         self.shards
             .iter_mut()
             .map(|holding| {
@@ -322,7 +285,6 @@ impl<C: Cell> HeapTable<C> {
 
     /// The cell of any key, made if there is none: for restoring.
     pub(crate) fn cell_mut(&mut self, hash: u64, key: &[u8], namespace: &[u8]) -> &mut C {
-        self.hot = Hot::default();
         self.has_namespaces |= !namespace.is_empty();
         let table = own(&mut self.shards[self.cut.shard_of(hash)]);
         let same = |entry: &Entry<C>| entry.hash == hash && entry.key.parts() == (key, namespace);
@@ -383,40 +345,33 @@ fn unshare<C: Cell>(holding: &mut Holding<C>) {
     }
 }
 
-/// Changes an entry that is there; `None` with the result if it has been removed.
+/// Changes the cell of the entry that `same` is true of. Without one it is a vacant cell, which becomes an
+/// entry unless it stays vacant; an entry that is left vacant is removed.
 #[inline]
-fn change_bucket<C: Cell, R>(
-    table: &mut Shard<C>,
-    bucket: usize,
-    change: impl FnOnce(&mut C) -> R,
-) -> (Option<usize>, R) {
-    let entry = table.get_bucket_mut(bucket).expect("the bucket has just been found");
-    let result = change(&mut entry.cell);
-    if entry.cell.is_vacant() {
-        if let Ok(entry) = table.get_bucket_entry(bucket) {
-            entry.remove();
-        }
-        return (None, result);
-    }
-    (Some(bucket), result)
-}
-
-/// Makes an entry, unless it stays vacant. Other entries may move.
-fn insert<C: Cell, R>(
+fn change_in<C: Cell, R>(
     table: &mut Shard<C>,
     slot: u64,
+    same: impl FnMut(&Entry<C>) -> bool,
     hash: u64,
     key: impl FnOnce() -> EntryKey,
     change: impl FnOnce(&mut C) -> R,
-    hot: &mut Hot,
-) -> (Option<usize>, R) {
-    let mut cell = C::default();
-    let result = change(&mut cell);
-    if cell.is_vacant() {
-        return (None, result);
+) -> R {
+    match table.find_entry(slot, same) {
+        Ok(mut entry) => {
+            let result = change(&mut entry.get_mut().cell);
+            if entry.get().cell.is_vacant() {
+                entry.remove();
+            }
+            result
+        }
+        Err(absent) => {
+            let mut cell = C::default();
+            let result = change(&mut cell);
+            if !cell.is_vacant() {
+                let entry = Entry { hash, key: key(), cell };
+                absent.into_table().insert_unique(slot, entry, |entry| rehash(entry));
+            }
+            result
+        }
     }
-    *hot = Hot::default();
-    let entry = Entry { hash, key: key(), cell };
-    let bucket = table.insert_unique(slot, entry, |entry| rehash(entry)).bucket_index();
-    (Some(bucket), result)
 }

@@ -17,7 +17,7 @@
 //! Left out on purpose: when to snapshot, which key is current, what the watermark is. The runtime
 //! decides those.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 #![deny(missing_docs)]
 
 mod aggregating;
@@ -40,6 +40,7 @@ mod migrate;
 mod operator_state;
 mod reducing;
 mod slot;
+mod slots;
 mod snapshot;
 mod sorted;
 mod store;

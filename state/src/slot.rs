@@ -71,17 +71,14 @@ pub(crate) struct CachedCell<C> {
 
 impl<C: Cell> CachedCell<C> {
     /// Adds the changes to a batch; `at` is the cell's place.
-    fn write_back(&mut self, at: StoreKey<'_>, batch: &mut WriteBatch) {
+    fn write_back(&mut self, at: &StoreKey<'_>, batch: &mut WriteBatch) {
         if !std::mem::take(&mut self.dirty) || self.absent && self.cell.is_vacant() {
             return;
         }
         self.absent = C::WHOLE && self.cell.is_vacant();
-        self.cell.emit_changes(&mut |map_key, value| {
-            let at = StoreKey { map_key, ..at };
-            match value {
-                Some(encode) => batch.put_with(|out| at.push(out), encode),
-                None => batch.delete_with(|out| at.push(out)),
-            }
+        self.cell.emit_changes(&mut |map_key, value| match value {
+            Some(encode) => batch.put_with(|out| at.push_of(map_key, out), encode),
+            None => batch.delete_with(|out| at.push_of(map_key, out)),
         });
     }
 }
@@ -169,10 +166,10 @@ impl<C: Cell> AnySlot for Slot<C> {
             map_key: &[],
         };
         if let Some(cell) = &mut cells.plain {
-            cell.write_back(at(&[]), batch);
+            cell.write_back(&at(&[]), batch);
         }
         for (namespace, cell) in &mut cells.spaced {
-            cell.write_back(at(namespace), batch);
+            cell.write_back(&at(namespace), batch);
         }
     }
 

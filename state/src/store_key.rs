@@ -82,12 +82,18 @@ pub(crate) fn suffix_len(key_len: usize) -> usize {
 impl<'a> StoreKey<'a> {
     /// Appends the whole key.
     pub(crate) fn push(&self, out: &mut Vec<u8>) {
-        if let (Ok(word), [], []) = (<[u8; 8]>::try_from(self.key), self.namespace, self.map_key) {
+        self.push_of(self.map_key, out);
+    }
+
+    /// Appends the whole key as if `map_key` were the map key: nothing is copied to say so.
+    #[inline]
+    pub(crate) fn push_of(&self, map_key: &[u8], out: &mut Vec<u8>) {
+        if let (Ok(word), [], []) = (<[u8; 8]>::try_from(self.key), self.namespace, map_key) {
             out.extend_from_slice(&self.of_word(word));
             return;
         }
         push_prefix(self.hash, self.key, self.state, self.namespace, out);
-        push_suffix(self.map_key, self.key.len(), out);
+        push_suffix(map_key, self.key.len(), out);
     }
 
     /// The whole key of a record under an integer, the common case, in one piece: no namespace, so its length

@@ -201,7 +201,12 @@ impl<V: Record + Clone> ValueState<V> {
         let slot = self.slot(backend)?;
         match self.handle.ttl {
             None => backend.change_record(slot, namespace, Load::Read, change),
-            Some(ttl) => change_stamped(backend, slot, namespace, ttl, change),
+            Some(ttl) => {
+                let mut result = None;
+                let change = |value: &mut Option<V>| result = Some(change(value));
+                change_stamped(backend, slot, namespace, ttl, change)?;
+                Ok(result.expect("the change has been made"))
+            }
         }
     }
 

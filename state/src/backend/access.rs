@@ -1,7 +1,5 @@
 //! How a handle reaches a cell: a hash table's in memory, a cached one over a store.
 
-use std::any::Any;
-
 use element::Record;
 
 use super::KeyedStateBackend;
@@ -31,11 +29,6 @@ pub(crate) enum Touch {
     Dirty,
 }
 
-fn slot_of<C: Cell>(slot: &mut Box<dyn crate::slot::AnySlot>) -> &mut Slot<C> {
-    let slot: &mut dyn Any = slot.as_mut();
-    slot.downcast_mut().expect("a handle binds only to a slot of its own cells")
-}
-
 impl KeyedStateBackend {
     /// Looks at the record of the current key.
     #[inline]
@@ -46,7 +39,7 @@ impl KeyedStateBackend {
         look: impl FnOnce(Option<&V>) -> R,
     ) -> Result<R, StateError> {
         if let Engine::Heap(_) = &self.engine {
-            let slot = slot_of::<One<V>>(&mut self.slots[slot]);
+            let slot = self.slots.get_mut::<One<V>>(slot);
             if let Body::Heap(table) = &mut slot.body {
                 return match table.read(&self.at, namespace) {
                     Some(cell) => Ok(look(cell.0.as_ref())),
@@ -70,7 +63,7 @@ impl KeyedStateBackend {
         change: impl FnOnce(&mut Option<V>) -> R,
     ) -> Result<R, StateError> {
         if let Engine::Heap(_) = &self.engine {
-            let slot = slot_of::<One<V>>(&mut self.slots[slot]);
+            let slot = self.slots.get_mut::<One<V>>(slot);
             if let Body::Heap(table) = &mut slot.body {
                 if self.at.epoch == 0 {
                     return Err(no_key(slot));
@@ -78,12 +71,27 @@ impl KeyedStateBackend {
                 return Ok(table.change(&self.at, namespace, |cell| change(&mut cell.0)));
             }
         }
+        // Its result comes back by a way of its own: where a call writes into this function's, the path
+        // above goes through memory, too.
+        let mut result = None;
+        self.change_cached(slot, namespace, load, |value| result = Some(change(value)))?;
+        Ok(result.expect("the change has been made"))
+    }
+
+    #[inline(never)]
+    fn change_cached<V: Record + Clone>(
+        &mut self,
+        slot: usize,
+        namespace: &[u8],
+        load: Load,
+        change: impl FnOnce(&mut Option<V>),
+    ) -> Result<(), StateError> {
         self.with_cached(slot, namespace, load, |cell: &mut One<V>, _| {
             let was_absent = load == Load::Read && cell.0.is_none();
-            let result = change(&mut cell.0);
+            change(&mut cell.0);
             // Absent before and after: there is nothing to write.
             let clean = was_absent && cell.0.is_none();
-            Ok((result, if clean { Touch::Clean } else { Touch::Dirty }))
+            Ok(((), if clean { Touch::Clean } else { Touch::Dirty }))
         })
     }
 
@@ -95,7 +103,7 @@ impl KeyedStateBackend {
         work: impl FnOnce(&mut MapCell<V>, &mut Reader<'_>) -> Result<(R, Touch), StateError>,
     ) -> Result<R, StateError> {
         if let Engine::Heap(_) = &self.engine {
-            let slot = slot_of::<MapCell<V>>(&mut self.slots[slot]);
+            let slot = self.slots.get_mut::<MapCell<V>>(slot);
             if let Body::Heap(table) = &mut slot.body {
                 if self.at.epoch == 0 {
                     return Err(no_key(slot));
@@ -113,7 +121,7 @@ impl KeyedStateBackend {
     /// `clean` remove what has expired. A store cleans up when it compacts.
     pub(crate) fn sweep<C: Cell>(&mut self, slot: usize, clean: impl FnMut(&mut C) -> u64) {
         if let Engine::Heap(_) = &self.engine
-            && let Body::Heap(table) = &mut slot_of::<C>(&mut self.slots[slot]).body
+            && let Body::Heap(table) = &mut self.slots.get_mut::<C>(slot).body
         {
             table.sweep(SWEPT, clean);
         }
@@ -131,10 +139,10 @@ impl KeyedStateBackend {
             unreachable!("cells are either all in memory or cached")
         };
         if self.at.epoch == 0 {
-            return Err(no_key(slot_of::<C>(&mut self.slots[slot])));
+            return Err(no_key(self.slots.get_mut::<C>(slot)));
         }
         let index = engine.enter(&self.at, &mut self.slots)?;
-        let Slot { meta, body: Body::Cached(cells) } = slot_of::<C>(&mut self.slots[slot]) else {
+        let Slot { meta, body: Body::Cached(cells) } = self.slots.get_mut::<C>(slot) else {
             unreachable!("cells are either all in memory or cached")
         };
         let cells = cells_at(cells, index);

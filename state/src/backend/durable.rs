@@ -113,7 +113,7 @@ impl KeyedStateBackend {
             Engine::Cached(_) => self.restore_store(timers, &readers)?,
         };
         timers.check()?;
-        for slot in &mut self.slots {
+        for slot in self.slots.iter_mut() {
             if let Some(restored) =
                 self.restored.claim(slot.meta().id, &slot.meta().descriptor())?
             {

@@ -6,7 +6,7 @@ use crate::cache::KeyCache;
 use crate::entry_key::EntryKey;
 use crate::heap::{CurrentKey, Cut};
 use crate::link::StoreLink;
-use crate::slot::AnySlot;
+use crate::slots::Slots;
 use crate::sorted::SortedPhase;
 use crate::store::{ByteStore, StoreSnapshot};
 use crate::{StateCounters, StoreFailure};
@@ -70,22 +70,14 @@ impl CachedEngine {
 
     /// The current key's index; makes room if it is not cached.
     #[inline]
-    pub(crate) fn enter(
-        &mut self,
-        at: &CurrentKey,
-        slots: &mut [Box<dyn AnySlot>],
-    ) -> Result<u32, StateError> {
+    pub(crate) fn enter(&mut self, at: &CurrentKey, slots: &mut Slots) -> Result<u32, StateError> {
         if self.index_epoch != at.epoch {
             self.change_key(at, slots)?;
         }
         Ok(self.index)
     }
 
-    fn change_key(
-        &mut self,
-        at: &CurrentKey,
-        slots: &mut [Box<dyn AnySlot>],
-    ) -> Result<(), StateError> {
+    fn change_key(&mut self, at: &CurrentKey, slots: &mut Slots) -> Result<(), StateError> {
         self.index = match self.keys.find(at.hash, &at.key) {
             Some(index) => index,
             None => {
@@ -114,12 +106,12 @@ impl CachedEngine {
             return Err(StateError::OutOfOrder { hash: at.hash });
         }
         *hash = at.hash;
-        key.set_plain(at.key.key());
+        key.become_same(&at.key);
         Ok(())
     }
 
     /// Writes a key's changes and forgets its cells. Its index is another key's next.
-    fn evict(&mut self, index: u32, slots: &mut [Box<dyn AnySlot>]) -> Result<(), StoreFailure> {
+    fn evict(&mut self, index: u32, slots: &mut Slots) -> Result<(), StoreFailure> {
         // A failed write leaves the key cached but clean: the attempt is lost with it.
         self.write_back(&[index], slots)?;
         slots.iter_mut().for_each(|slot| slot.forget(index));
@@ -129,16 +121,12 @@ impl CachedEngine {
     }
 
     /// Writes the changes of these keys to the store.
-    fn write_back(
-        &mut self,
-        indices: &[u32],
-        slots: &mut [Box<dyn AnySlot>],
-    ) -> Result<(), StoreFailure> {
+    fn write_back(&mut self, indices: &[u32], slots: &mut Slots) -> Result<(), StoreFailure> {
         let keys = &self.keys;
         self.link.write(|batch| {
             for index in indices {
                 let (hash, key) = keys.at(*index);
-                for slot in &mut *slots {
+                for slot in slots.iter_mut() {
                     slot.write_back(*index, hash, key, batch);
                 }
             }
@@ -146,16 +134,13 @@ impl CachedEngine {
     }
 
     /// Ends one access with the cache off.
-    pub(crate) fn write_through(
-        &mut self,
-        slots: &mut [Box<dyn AnySlot>],
-    ) -> Result<(), StateError> {
+    pub(crate) fn write_through(&mut self, slots: &mut Slots) -> Result<(), StateError> {
         self.write_back(&[self.index], slots)?;
         slots.iter_mut().for_each(|slot| slot.forget(self.index));
         Ok(())
     }
 
-    pub(crate) fn flush(&mut self, slots: &mut [Box<dyn AnySlot>]) -> Result<(), StateError> {
+    pub(crate) fn flush(&mut self, slots: &mut Slots) -> Result<(), StateError> {
         if self.link.phase.is_some() {
             return Ok(());
         }
@@ -165,7 +150,7 @@ impl CachedEngine {
     /// The store's view, with all changes in it.
     pub(crate) fn snapshot(
         &mut self,
-        slots: &mut [Box<dyn AnySlot>],
+        slots: &mut Slots,
     ) -> Result<Box<dyn StoreSnapshot>, StateError> {
         if self.link.phase.is_some() {
             let what = "a snapshot within sorted input";
@@ -178,7 +163,7 @@ impl CachedEngine {
         }
     }
 
-    fn write_all(&mut self, slots: &mut [Box<dyn AnySlot>]) -> Result<(), StateError> {
+    fn write_all(&mut self, slots: &mut Slots) -> Result<(), StateError> {
         let indices: Vec<u32> = self.keys.by_age().collect();
         self.write_back(&indices, slots)?;
         Ok(())
@@ -186,7 +171,7 @@ impl CachedEngine {
 
     pub(crate) fn begin_sorted(
         &mut self,
-        slots: &mut [Box<dyn AnySlot>],
+        slots: &mut Slots,
         mode: WriteMode,
     ) -> Result<(), StateError> {
         if self.link.phase.is_some() {
@@ -204,7 +189,7 @@ impl CachedEngine {
         Ok(())
     }
 
-    pub(crate) fn end_sorted(&mut self, slots: &mut [Box<dyn AnySlot>]) -> Result<(), StateError> {
+    pub(crate) fn end_sorted(&mut self, slots: &mut Slots) -> Result<(), StateError> {
         if self.link.phase.is_some() {
             self.write_all(slots)?;
             self.forget_all(slots);
@@ -215,7 +200,7 @@ impl CachedEngine {
         Ok(())
     }
 
-    fn forget_all(&mut self, slots: &mut [Box<dyn AnySlot>]) {
+    fn forget_all(&mut self, slots: &mut Slots) {
         while let Some(index) = self.keys.oldest() {
             slots.iter_mut().for_each(|slot| slot.forget(index));
             self.keys.remove(index);

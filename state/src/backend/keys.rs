@@ -68,7 +68,7 @@ impl KeyedStateBackend {
         match &mut self.engine {
             Engine::Heap(_) => {
                 if let Some(slot) = self.by_name.get(name.as_str()) {
-                    self.slots[*slot].keys(&mut keys);
+                    self.slots.any(*slot).keys(&mut keys);
                 }
             }
             Engine::Cached(engine) => {
