@@ -112,6 +112,25 @@ impl<T> Batch<T> {
         self.values.push(value);
     }
 
+    /// Appends a record for which there is room, of the kind that is there; else gives its value back.
+    ///
+    /// # Errors
+    ///
+    /// The value.
+    #[inline]
+    pub fn push_within(&mut self, value: T, timestamp: Option<Timestamp>) -> Result<(), T> {
+        if self.values.len() == self.values.capacity() {
+            return Err(value);
+        }
+        match (&mut self.timestamps, timestamp) {
+            (None, None) => {}
+            (Some(stamps), Some(stamp)) => stamps.push(stamp),
+            _ => return Err(value),
+        }
+        self.values.push(value);
+        Ok(())
+    }
+
     /// The first record says whether there are timestamps.
     #[cold]
     fn begin(&mut self, timestamp: Option<Timestamp>) {

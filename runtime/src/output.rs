@@ -162,12 +162,13 @@ impl<T> BatchBuffer<T> {
         timestamp: Option<Timestamp>,
         out: &mut dyn Output<T>,
     ) -> Result<(), TaskError> {
-        let len = self.pending.len();
-        if len == 0 || len + 1 >= element::BATCH_RECORDS || !self.pending.admits(timestamp) {
+        if self.pending.len() + 1 >= element::BATCH_RECORDS {
             return self.push_at_edge(value, timestamp, out);
         }
-        self.pending.push(value, timestamp);
-        Ok(())
+        match self.pending.push_within(value, timestamp) {
+            Ok(()) => Ok(()),
+            Err(value) => self.push_at_edge(value, timestamp, out),
+        }
     }
 
     /// Adds a batch's first or last record.
@@ -219,9 +220,16 @@ impl FirstError {
         }
     }
 
+    /// Whether none is kept.
+    #[inline]
+    pub(crate) fn is_none(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// Keeps an error; there is none yet.
     #[cold]
     #[inline(never)]
-    fn keep(&mut self, error: TaskError) {
+    pub(crate) fn keep(&mut self, error: TaskError) {
         self.0 = Some(Box::new(error));
     }
 

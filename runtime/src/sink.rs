@@ -23,7 +23,7 @@ use crate::error::TaskError;
 use crate::events::TaskEvent;
 use crate::operator::Operator;
 use crate::output::{Output, Pump, Signal};
-use crate::user::UserCode;
+use crate::user::{Position, UserCode};
 
 /// What a writer may know of itself.
 #[derive(Clone, Debug)]
@@ -69,6 +69,16 @@ pub trait SinkWriter<T>: Send {
     ///
     /// What cannot be written, by name; the task then fails.
     fn write(&mut self, value: T, timestamp: Option<Timestamp>) -> anyhow::Result<()>;
+
+    /// [`write`](Self::write) for all records of a batch, by one call. `position` is at the record at hand.
+    #[doc(hidden)]
+    fn write_batch(&mut self, batch: Batch<T>, position: &mut Position) -> anyhow::Result<()> {
+        for (value, timestamp) in batch.into_records() {
+            position.next();
+            self.write(value, timestamp)?;
+        }
+        Ok(())
+    }
 
     /// There is nothing more for now: what a reader should see soon is written out.
     ///
@@ -218,13 +228,8 @@ impl<T: Send + 'static> Operator<T, ()> for SinkOperator<T> {
     fn batch(&mut self, batch: Batch<T>, _: &mut dyn Output<()>) -> Result<(), TaskError> {
         let Self { writer, context, user, .. } = self;
         user.run_batch(|position| {
-            for (value, timestamp) in batch.into_records() {
-                position.next();
-                writer
-                    .write(value, timestamp)
-                    .map_err(|source| TaskError::Sink { sink: context.name.clone(), source })?;
-            }
-            Ok(())
+            let written = writer.write_batch(batch, position);
+            Ok(written.map_err(|source| TaskError::Sink { sink: context.name.clone(), source })?)
         })?;
         if !self.satisfied && self.writer.is_satisfied() {
             self.satisfied = true;

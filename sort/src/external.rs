@@ -159,7 +159,8 @@ impl ExternalSorter {
         self.push_prefixed(timestamp, write_key, prefix, write_payload)
     }
 
-    #[inline]
+    // A call a record, with what the closures hold in memory, costs a sixth of it.
+    #[inline(always)]
     fn push_prefixed(
         &mut self,
         timestamp: i64,

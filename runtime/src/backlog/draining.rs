@@ -19,7 +19,7 @@ use crate::error::TaskError;
 use crate::metrics::PhaseReport;
 use crate::operator::function::{Fold, KeyedFunction};
 use crate::operator::keyed_context::KeyedCalls;
-use crate::operator::keyed_parts::timestamp_of;
+use crate::operator::keyed_parts::{key_of, timestamp_of};
 use crate::user::Position;
 
 pub(super) enum Drained<C: Fold<I>, I> {
@@ -213,7 +213,7 @@ impl Handover {
         K: Key,
         O: Send,
     {
-        if self.in_key && calls.current.has_bytes(key) {
+        if self.in_key && calls.parts.backend.is_current(key) {
             return Ok(());
         }
         if self.in_key {
@@ -281,8 +281,8 @@ where
     let mut last = None;
     let mut postponed = Vec::new();
     loop {
-        let KeyedCalls { parts, current, .. } = &mut *calls;
-        let due = parts.timers.pop_due_of_key(kind, upto, current.hash, &current.bytes);
+        let (hash, key) = key_of(&calls.parts.backend);
+        let due = calls.parts.timers.pop_due_of_key(kind, upto, hash, key);
         let Some(timer) = due else { break };
         let place = (timer.time, timer.namespace.clone());
         if last.as_ref().is_some_and(|last| place <= *last) {

@@ -44,7 +44,7 @@ impl SortedInput<'_> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn push_one<T: Record>(
         &mut self,
         value: &T,

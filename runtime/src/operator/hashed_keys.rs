@@ -4,7 +4,7 @@
 //! [`super::keyed::KeyedOperator`] tells the state backend of the keys of a block by them, then makes one
 //! after the other current; [`crate::exchange::KeyRoute`] finds a batch's subtasks.
 
-use element::{Key, KeyHash, hash_key_bytes};
+use element::{Key, KeyHash, hash_key_bytes, hash_key_word};
 
 use super::keyed_parts::{CurrentKey, KeyedParts};
 use crate::user::Position;
@@ -12,20 +12,28 @@ use crate::user::Position;
 /// Bytes of keys for which room is kept from one time to the next.
 const KEPT: usize = 64 << 10;
 
-/// Keys in the order of their records.
+/// Keys in the order of their records: all of them words of eight bytes ([`Key::as_word`]), or all as bytes.
 pub(crate) struct HashedKeys<K> {
-    /// The canonical bytes of all keys, one behind the other.
-    bytes: Vec<u8>,
-    /// Where each key's bytes end; as many as `hashes`.
-    ends: Vec<usize>,
     hashes: Vec<KeyHash>,
-    /// The keys, where they were made and not borrowed: as many as `hashes`, or none.
+    /// The keys as words: as many as `hashes`, or none.
+    words: Vec<[u8; 8]>,
+    /// Else the canonical bytes of all keys, one behind the other.
+    bytes: Vec<u8>,
+    /// Where each key's bytes end.
+    ends: Vec<usize>,
+    /// The keys, where they were made and not borrowed: as many as `ends`, or none.
     keys: Vec<Option<K>>,
 }
 
 impl<K> Default for HashedKeys<K> {
     fn default() -> Self {
-        Self { bytes: Vec::new(), ends: Vec::new(), hashes: Vec::new(), keys: Vec::new() }
+        Self {
+            hashes: Vec::new(),
+            words: Vec::new(),
+            bytes: Vec::new(),
+            ends: Vec::new(),
+            keys: Vec::new(),
+        }
     }
 }
 
@@ -37,22 +45,48 @@ impl<K: Key> HashedKeys<K> {
 
     /// Forgets all keys.
     pub(crate) fn clear(&mut self) {
+        self.hashes.clear();
+        self.words.clear();
         self.bytes.clear();
         self.bytes.shrink_to(KEPT);
         self.ends.clear();
-        self.hashes.clear();
         self.keys.clear();
     }
 
-    /// Appends the key of each record as `encode` does, which gives back a key that was made for it, and says
-    /// of `position` which record it is at.
+    /// The key of each record, in the place of what was there, and says of `position` which record it is at.
+    /// False where a key is no word: the keys are then to be [encoded](Self::encode).
     #[inline]
-    pub(crate) fn extend<T>(
+    pub(crate) fn words<T>(
+        &mut self,
+        values: &[T],
+        position: &mut Position,
+        word: impl Fn(&T) -> Option<[u8; 8]>,
+    ) -> bool {
+        self.clear();
+        let before = position.begun();
+        self.words.resize(values.len(), [0; 8]);
+        for (value, into) in values.iter().zip(&mut self.words) {
+            position.next();
+            let Some(word) = word(value) else {
+                self.words.clear();
+                position.back_to(before);
+                return false;
+            };
+            *into = word;
+        }
+        self.hashes.extend(self.words.iter().map(|word| hash_key_word(*word)));
+        true
+    }
+
+    /// As [`words`](Self::words), for keys of any kind. `encode` gives back a key that was made.
+    #[inline]
+    pub(crate) fn encode<T>(
         &mut self,
         values: &[T],
         position: &mut Position,
         encode: impl Fn(&T, &mut Vec<u8>) -> Option<K>,
     ) {
+        self.clear();
         // Beside the keys while they grow: their lengths then stay out of memory.
         let (mut ends, mut hashes) =
             (std::mem::take(&mut self.ends), std::mem::take(&mut self.hashes));
@@ -73,8 +107,21 @@ impl<K: Key> HashedKeys<K> {
     /// # Panics
     ///
     /// If the block has no such record.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn enter<O>(
+        &mut self,
+        index: usize,
+        current: &mut CurrentKey<K>,
+        parts: &mut KeyedParts<O>,
+    ) {
+        if let Some(word) = self.words.get(index) {
+            return current.enter_word(self.hashes[index], *word, parts);
+        }
+        self.enter_bytes(index, current, parts);
+    }
+
+    #[inline(never)]
+    fn enter_bytes<O>(
         &mut self,
         index: usize,
         current: &mut CurrentKey<K>,
@@ -82,7 +129,7 @@ impl<K: Key> HashedKeys<K> {
     ) {
         let begin = index.checked_sub(1).map_or(0, |before| self.ends[before]);
         let bytes = &self.bytes[begin..self.ends[index]];
-        if !current.set || !current.has_bytes(bytes) {
+        if !parts.backend.is_current(bytes) {
             let key = self.keys.get_mut(index).and_then(Option::take);
             current.change(self.hashes[index], bytes, key, parts);
         }
@@ -102,13 +149,52 @@ mod tests {
         let hashes = names.clone().map(|name| hash_key_bytes(&key_bytes(&name)));
         let (mut made, mut borrowed) = (HashedKeys::default(), HashedKeys::<String>::default());
         for _ in 0..2 {
-            made.clear();
             KeySelector::owned(String::clone).hashed(&names, &mut Position::default(), &mut made);
-            borrowed.clear();
             let whole = KeySelector::borrowed(|name: &String| name);
             whole.hashed(&names, &mut Position::default(), &mut borrowed);
             assert_eq!((made.hashes(), borrowed.hashes()), (&hashes[..], &hashes[..]));
             assert_eq!((made.keys.len(), borrowed.keys.len()), (3, 0));
         }
+    }
+
+    #[test]
+    fn keys_that_are_words_have_the_same_hashes() {
+        let numbers = [0_u64, 1, u64::MAX];
+        let hashes = numbers.map(|number| hash_key_bytes(&key_bytes(&number)));
+        let mut position = Position::default();
+        let mut keys = HashedKeys::default();
+        for round in 1..3 {
+            KeySelector::owned(|n: &u64| *n).hashed(&numbers, &mut position, &mut keys);
+            assert_eq!((keys.hashes(), keys.words.len(), keys.ends.len()), (&hashes[..], 3, 0));
+            assert_eq!(position.begun(), 3 * round);
+        }
+    }
+
+    /// A key type of the user's may have words for some keys only.
+    #[test]
+    fn one_key_without_a_word_has_all_encoded() {
+        #[derive(Clone, PartialEq, Eq)]
+        struct Odd(u64);
+
+        impl Key for Odd {
+            fn encode_key(&self, out: &mut Vec<u8>) {
+                self.0.encode_key(out);
+            }
+
+            fn decode_key(input: &mut &[u8]) -> Result<Self, element::CodecError> {
+                u64::decode_key(input).map(Self)
+            }
+
+            fn as_word(&self) -> Option<[u8; 8]> {
+                (self.0 % 2 == 1).then(|| self.0.to_be_bytes())
+            }
+        }
+
+        let values = [Odd(1), Odd(2), Odd(3)];
+        let (mut keys, mut position) = (HashedKeys::default(), Position::default());
+        KeySelector::borrowed(|odd: &Odd| odd).hashed(&values, &mut position, &mut keys);
+        let hashes = values.map(|odd| hash_key_bytes(&key_bytes(&odd)));
+        assert_eq!((keys.hashes(), keys.words.len(), keys.ends.len()), (&hashes[..], 0, 3));
+        assert_eq!(position.begun(), 3);
     }
 }

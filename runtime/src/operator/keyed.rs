@@ -33,7 +33,7 @@ use crate::checkpoint::SealedBacklog;
 use crate::context::{OperatorContext, OperatorSnapshot};
 use crate::error::TaskError;
 use crate::events::TaskEvent;
-use crate::output::{Output, Pump, Signal};
+use crate::output::{FirstError, Output, Pump, Signal};
 use crate::user::{Position, UserCode};
 use work::Work;
 
@@ -120,17 +120,18 @@ where
         let (values, stamps) = batch.into_parts();
         let mut values = values.into_iter();
         let mut stamps = stamps.map(Vec::into_iter);
-        let mut calls = KeyedCalls::new(function, parts, current, out);
         user.run_batch(|position| {
+            let mut failed = FirstError::default();
+            let mut calls = KeyedCalls::new(function, parts, current, out, &mut failed);
             while let Some(block) = values.as_slice().chunks(KeyedStateBackend::PREFETCHED).next() {
                 let before = position.begun();
-                coming.clear();
                 selector.hashed(block, position, coming);
                 position.back_to(before);
                 if is_far {
                     calls.parts.backend.prefetch(coming.hashes());
                 }
-                for (index, value) in values.by_ref().take(coming.hashes().len()).enumerate() {
+                for index in 0..coming.hashes().len() {
+                    let Some(value) = values.next() else { break };
                     let timestamp = stamps.as_mut().and_then(Iterator::next);
                     position.next();
                     coming.enter(index, calls.current, calls.parts);
@@ -154,11 +155,10 @@ where
         call: impl FnOnce(&mut KeyedCalls<'_, F, K, O>, &mut Position) -> anyhow::Result<()>,
     ) -> Result<(), TaskError> {
         self.parts.processing_time = self.context.task.clock.now();
-        self.current.set = false;
         let Self { function, parts, current, user, .. } = self;
-        let mut calls = KeyedCalls::new(function, parts, current, out);
+        let mut failed = FirstError::default();
+        let mut calls = KeyedCalls::new(function, parts, current, out, &mut failed);
         user.run_batch(|position| call(&mut calls, position))?;
-        self.current.set = false;
         self.parts.arm(&self.context);
         self.parts.flush_outputs(out)
     }
@@ -382,7 +382,6 @@ where
         out: &mut dyn Output<O>,
     ) -> Result<Option<OperatorSnapshot>, TaskError> {
         self.parts.flush_outputs(out)?;
-        self.current.set = false;
         let snapshot = match &mut self.collecting {
             None => Some(self.stored(barrier)?),
             Some(collecting) if collecting.can_be_stored(barrier.kind) => {

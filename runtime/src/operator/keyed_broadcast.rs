@@ -185,7 +185,6 @@ impl<K: Key, O: Send> KeyedBroadcastContext<'_, K, O> {
             keyed.current.enter_bytes(hash, &key, keyed.parts);
             function(keyed)?;
         }
-        keyed.current.set = false;
         Ok(())
     }
 }

@@ -1,9 +1,9 @@
 //! [`KeyedContext`]: what a keyed function may reach while it works on one record or timer.
 
-use element::{Key, KeyHash, Timestamp, decode_key_exact};
+use element::{Key, Timestamp, decode_key_exact};
 use state::{KeyedStateBackend, StateAccess, TimerKind};
 
-use super::keyed_parts::{CurrentKey, KeyedParts};
+use super::keyed_parts::{CurrentKey, KeyedParts, key_of};
 use super::process_function::RuntimeContext;
 use crate::output::{FirstError, Output};
 
@@ -22,7 +22,7 @@ pub(crate) struct KeyedCalls<'a, F, K, O> {
     pub(crate) parts: &'a mut KeyedParts<O>,
     pub(crate) current: &'a mut CurrentKey<K>,
     pub(crate) out: &'a mut dyn Output<O>,
-    failed: FirstError,
+    failed: &'a mut FirstError,
 }
 
 impl<'a, F, K: Key, O> KeyedCalls<'a, F, K, O> {
@@ -31,8 +31,9 @@ impl<'a, F, K: Key, O> KeyedCalls<'a, F, K, O> {
         parts: &'a mut KeyedParts<O>,
         current: &'a mut CurrentKey<K>,
         out: &'a mut dyn Output<O>,
+        failed: &'a mut FirstError,
     ) -> Self {
-        Self { function, parts, current, out, failed: FirstError::default() }
+        Self { function, parts, current, out, failed }
     }
 
     /// Calls the function; what it emits has `timestamp`, unless it says another.
@@ -66,16 +67,16 @@ impl<K: Key, O> KeyedContext<'_, K, O> {
     ///
     /// If the key's own decoding refuses the bytes that its own encoding made.
     pub fn key(&mut self) -> &K {
-        let current = &mut *self.current;
+        let Self { parts, current, .. } = self;
         current.key.get_or_insert_with(|| {
-            decode_key_exact(&current.bytes).expect("a key decodes from its own encoding")
+            decode_key_exact(key_of(&parts.backend).1).expect("a key decodes from its own encoding")
         })
     }
 
     /// The canonical bytes of the key at hand.
     #[must_use]
     pub fn key_bytes(&self) -> &[u8] {
-        &self.current.bytes
+        key_of(&self.parts.backend).1
     }
 
     /// The timestamp of the record or timer at hand, if it has one.
@@ -109,10 +110,14 @@ impl<K: Key, O> KeyedContext<'_, K, O> {
     }
 
     /// Emits a result with a timestamp of its own.
-    #[inline]
+    #[inline(always)]
     pub fn collect_at(&mut self, value: O, timestamp: Option<Timestamp>) {
-        let Self { parts, out, failed, .. } = self;
-        failed.of(|| parts.buffer.push(value, timestamp, *out));
+        // Without a closure: what one borrows goes by way of memory where it becomes a call.
+        if self.failed.is_none()
+            && let Err(error) = self.parts.buffer.push(value, timestamp, self.out)
+        {
+            self.failed.keep(error);
+        }
     }
 
     /// Emits a result to a side output.
@@ -127,17 +132,12 @@ impl<K: Key, O> KeyedContext<'_, K, O> {
 
     /// Timers of the key at hand.
     pub fn timers(&mut self) -> Timers<'_, O> {
-        Timers {
-            parts: self.parts,
-            hash: self.current.hash,
-            key: &self.current.bytes,
-            namespace: &[],
-        }
+        self.timers_in(&[])
     }
 
     /// Timers of the key at hand in a namespace, such as a window.
     pub fn timers_in<'b>(&'b mut self, namespace: &'b [u8]) -> Timers<'b, O> {
-        Timers { parts: self.parts, hash: self.current.hash, key: &self.current.bytes, namespace }
+        Timers { parts: self.parts, namespace }
     }
 }
 
@@ -158,8 +158,6 @@ impl<K, O> StateAccess for KeyedContext<'_, K, O> {
 /// Timers of one key: unique per time, fired in time order.
 pub struct Timers<'a, O> {
     parts: &'a mut KeyedParts<O>,
-    hash: KeyHash,
-    key: &'a [u8],
     namespace: &'a [u8],
 }
 
@@ -180,7 +178,8 @@ impl<O> Timers<'_, O> {
         if self.parts.ignores_timers {
             self.parts.ignored_timers += 1;
         } else {
-            self.parts.timers.register(kind, time, self.hash, self.key, self.namespace);
+            let (hash, key) = key_of(&self.parts.backend);
+            self.parts.timers.register(kind, time, hash, key, self.namespace);
         }
     }
 
@@ -194,17 +193,16 @@ impl<O> Timers<'_, O> {
 
     /// Takes back an event-time timer; false if there is none.
     pub fn delete_event(&mut self, time: Timestamp) -> bool {
-        self.parts.timers.delete(TimerKind::EventTime, time, self.hash, self.key, self.namespace)
+        self.delete(TimerKind::EventTime, time)
     }
 
     /// Takes back a processing-time timer; false if there is none.
     pub fn delete_processing(&mut self, time: Timestamp) -> bool {
-        self.parts.timers.delete(
-            TimerKind::ProcessingTime,
-            time,
-            self.hash,
-            self.key,
-            self.namespace,
-        )
+        self.delete(TimerKind::ProcessingTime, time)
+    }
+
+    fn delete(&mut self, kind: TimerKind, time: Timestamp) -> bool {
+        let (hash, key) = key_of(&self.parts.backend);
+        self.parts.timers.delete(kind, time, hash, key, self.namespace)
     }
 }

@@ -37,18 +37,21 @@ pub(crate) struct KeyedParts<O> {
     pub(crate) runtime: RuntimeContext,
 }
 
-/// The key at hand: its hash and bytes, and the key itself once somebody asked for it.
+/// Hash and canonical bytes of the key at hand; those of no key while there is none.
+pub(crate) fn key_of(backend: &KeyedStateBackend) -> (KeyHash, &[u8]) {
+    backend.current_key().unwrap_or_default()
+}
+
+/// The key at hand, once somebody asked for it. Its hash and bytes are the state backend's.
+///
+/// **Invariant:** nobody else changes the backend's current key.
 pub(crate) struct CurrentKey<K> {
-    pub(crate) hash: KeyHash,
-    pub(crate) bytes: Vec<u8>,
     pub(crate) key: Option<K>,
-    /// Whether the state backend has this key set; false after anything that moved it.
-    pub(crate) set: bool,
 }
 
 impl<K> Default for CurrentKey<K> {
     fn default() -> Self {
-        Self { hash: KeyHash::default(), bytes: Vec::new(), key: None, set: false }
+        Self { key: None }
     }
 }
 
@@ -58,24 +61,28 @@ impl<K: Key> CurrentKey<K> {
         self.enter_bytes(timer.hash, &timer.key, parts);
     }
 
-    /// Whether the current key has these bytes, set or not. Those of eight, as numbers have, are compared
-    /// without a call.
-    #[inline]
-    pub(crate) fn has_bytes(&self, key: &[u8]) -> bool {
-        match (<&[u8; 8]>::try_from(self.bytes.as_slice()), <&[u8; 8]>::try_from(key)) {
-            (Ok(current), Ok(key)) => current == key,
-            _ => self.bytes == key,
-        }
-    }
-
     /// Makes a key by its bytes the current one.
+    #[inline]
     pub(crate) fn enter_bytes<O>(&mut self, hash: KeyHash, key: &[u8], parts: &mut KeyedParts<O>) {
-        if !self.set || !self.has_bytes(key) {
+        if !parts.backend.is_current(key) {
             self.change(hash, key, None, parts);
         }
     }
 
-    /// Makes another key the current one. The bytes of eight are copied without a call.
+    /// Makes a key of eight bytes the current one.
+    #[inline]
+    pub(crate) fn enter_word<O>(
+        &mut self,
+        hash: KeyHash,
+        word: [u8; 8],
+        parts: &mut KeyedParts<O>,
+    ) {
+        if parts.backend.set_current_word(hash, word) {
+            self.key = None;
+        }
+    }
+
+    /// Makes another key the current one.
     #[inline]
     pub(crate) fn change<O>(
         &mut self,
@@ -84,16 +91,7 @@ impl<K: Key> CurrentKey<K> {
         key: Option<K>,
         parts: &mut KeyedParts<O>,
     ) {
-        match (<&mut [u8; 8]>::try_from(&mut *self.bytes), <&[u8; 8]>::try_from(bytes)) {
-            (Ok(current), Ok(bytes)) => *current = *bytes,
-            _ => {
-                self.bytes.clear();
-                self.bytes.extend_from_slice(bytes);
-            }
-        }
-        self.hash = hash;
         self.key = key;
-        self.set = true;
         parts.backend.set_current_key(hash, bytes);
     }
 }

@@ -6,7 +6,9 @@
 use std::borrow::Borrow;
 use std::sync::Arc;
 
-use element::{Batch, Key, MaxParallelism, Record, SubpartitionIndex, hash_key_bytes};
+use element::{
+    Batch, Key, MaxParallelism, Record, SubpartitionIndex, hash_key_bytes, hash_key_word,
+};
 use sort::SortError;
 
 use super::hashed_keys::HashedKeys;
@@ -59,7 +61,7 @@ impl<T, K: Key> KeySelector<T, K> {
         self.0.numbers(values, position, into)
     }
 
-    /// Appends each record's key, encoded and hashed, and says of `position` which record it is at.
+    /// Finds each record's key and hashes it, and says of `position` which record it is at.
     pub(crate) fn hashed(&self, values: &[T], position: &mut Position, into: &mut HashedKeys<K>) {
         self.0.hashed(values, position, into);
     }
@@ -192,11 +194,13 @@ impl<T, K: Key, S: Find<T, K>> Select<T, K> for S {
     }
 
     fn hashed(&self, values: &[T], position: &mut Position, into: &mut HashedKeys<K>) {
-        into.extend(values, position, |value, bytes| {
-            let found = self.find(value);
-            found.borrow().encode_key(bytes);
-            S::MAKES.then(|| S::own(found))
-        });
+        if !into.words(values, position, |value| self.find(value).borrow().as_word()) {
+            into.encode(values, position, |value, bytes| {
+                let found = self.find(value);
+                found.borrow().encode_key(bytes);
+                S::MAKES.then(|| S::own(found))
+            });
+        }
     }
 
     fn targets(
@@ -207,9 +211,16 @@ impl<T, K: Key, S: Find<T, K>> Select<T, K> for S {
         into: &mut Vec<SubpartitionIndex>,
     ) {
         into.extend(values.iter().map(|value| {
-            bytes.clear();
-            self.find(value).borrow().encode_key(bytes);
-            SubpartitionIndex(groups.subtask_of(hash_key_bytes(bytes), consumers).0)
+            let found = self.find(value);
+            let hash = match found.borrow().as_word() {
+                Some(word) => hash_key_word(word),
+                None => {
+                    bytes.clear();
+                    found.borrow().encode_key(bytes);
+                    hash_key_bytes(bytes)
+                }
+            };
+            SubpartitionIndex(groups.subtask_of(hash, consumers).0)
         }));
     }
 

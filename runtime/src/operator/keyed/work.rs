@@ -9,7 +9,7 @@ use crate::events::TaskEvent;
 use crate::operator::firing::Firing;
 use crate::operator::function::{Fold, KeyedFunction};
 use crate::operator::keyed_context::KeyedCalls;
-use crate::output::{Output, Signal};
+use crate::output::{FirstError, Output, Signal};
 use crate::user::guarded;
 
 /// Timers fired, or records drained, in one piece of work.
@@ -46,7 +46,6 @@ where
         upto: Option<Timestamp>,
     ) -> Result<Draining<F::Fold, I>, TaskError> {
         self.parts.begin_sorted_input(&self.context)?;
-        self.current.set = false;
         let before = self.parts.backend.counters();
         // Partial results of the runs are merged there, by the user's function.
         guarded(&self.context.name, || {
@@ -71,7 +70,8 @@ where
     ) -> Result<bool, TaskError> {
         let Self { function, parts, current, user, context, .. } = self;
         parts.processing_time = context.task.clock.now();
-        let mut calls = KeyedCalls::new(function, parts, current, out);
+        let mut failed = FirstError::default();
+        let mut calls = KeyedCalls::new(function, parts, current, out, &mut failed);
         let done = user.run_batch(|position| draining.piece(PIECE, position, &mut calls))?;
         self.parts.flush_outputs(out)?;
         Ok(done)
@@ -84,7 +84,8 @@ where
         out: &mut dyn Output<O>,
     ) -> Result<bool, TaskError> {
         let Self { function, parts, current, user, context, .. } = self;
-        let mut calls = KeyedCalls::new(function, parts, current, out);
+        let mut failed = FirstError::default();
+        let mut calls = KeyedCalls::new(function, parts, current, out, &mut failed);
         let done =
             user.run_batch(|position| firing.piece(PIECE, position, &mut calls, &context.name))?;
         self.parts.arm(&self.context);
@@ -94,7 +95,6 @@ where
 
     /// Leaves the sorted phase: state is flushed and taken in by the store.
     fn end_sorted_input(&mut self) -> Result<(), TaskError> {
-        self.current.set = false;
         self.parts.end_sorted_input(&self.context)
     }
 

@@ -39,6 +39,7 @@ use super::grid::{Name, PaneGrid};
 use crate::operator::aggregate::Aggregator;
 use crate::operator::function::KeyedFunction;
 use crate::operator::keyed_context::KeyedContext;
+use crate::operator::keyed_parts::{KeyedParts, key_of};
 use crate::operator::side_output::SideTag;
 
 /// What a pane has: the aggregate of its records, and its suffix, which goes on over the panes behind
@@ -125,10 +126,9 @@ impl<A: Aggregator<I>, I: 'static, F> SlidingPanes<A, I, F> {
     /// Asks for a window's end. A window's own timer holds in batch mode too.
     fn register<K, O>(&self, window: i128, context: &mut KeyedContext<'_, K, O>) {
         let end = self.grid.bounds(window).max_timestamp();
-        let current = &*context.current;
-        let timers = &mut context.parts.timers;
-        let name = Name::of(window);
-        timers.register(TimerKind::EventTime, end, current.hash, &current.bytes, &name);
+        let KeyedParts { backend, timers, .. } = &mut *context.parts;
+        let (hash, key) = key_of(backend);
+        timers.register(TimerKind::EventTime, end, hash, key, &Name::of(window));
     }
 
     /// Changes the records of a pane, and sees to it that its windows fire.

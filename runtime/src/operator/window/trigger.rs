@@ -3,11 +3,12 @@
 //! A trigger is shared by the subtasks; what it must remember of one window is in its context's
 //! state, which lives in the window's namespace and is in every checkpoint.
 
-use element::{KeyHash, Record, Timestamp, decode_exact, encode_to_vec};
+use element::{Record, Timestamp, decode_exact, encode_to_vec};
 use state::{KeyedStateBackend, TimerKind, TimerService, ValueState};
 
 use super::bounds::Window;
 use crate::operator::keyed_context::KeyedContext;
+use crate::operator::keyed_parts::key_of;
 
 /// What becomes of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,8 +124,6 @@ pub struct TriggerContext<'a> {
     timestamp: Option<Timestamp>,
     watermark: Timestamp,
     processing_time: Timestamp,
-    hash: KeyHash,
-    key: &'a [u8],
     backend: &'a mut KeyedStateBackend,
     timers: &'a mut TimerService,
     next_processing_timer: &'a mut Option<Timestamp>,
@@ -147,8 +146,6 @@ impl<'a> TriggerContext<'a> {
             timestamp: context.timestamp,
             watermark: parts.watermark,
             processing_time: parts.processing_time,
-            hash: context.current.hash,
-            key: &context.current.bytes,
             backend: &mut parts.backend,
             timers: &mut parts.timers,
             next_processing_timer: &mut parts.next_processing_timer,
@@ -204,18 +201,24 @@ impl<'a> TriggerContext<'a> {
         if self.ignores_timers {
             *self.ignored_timers += 1;
         } else {
-            self.timers.register(kind, time, self.hash, self.key, &self.namespace);
+            let (hash, key) = key_of(self.backend);
+            self.timers.register(kind, time, hash, key, &self.namespace);
         }
     }
 
     /// Takes an event-time timer back.
     pub fn delete_event(&mut self, time: Timestamp) {
-        self.timers.delete(TimerKind::EventTime, time, self.hash, self.key, &self.namespace);
+        self.delete(TimerKind::EventTime, time);
     }
 
     /// Takes a processing-time timer back.
     pub fn delete_processing(&mut self, time: Timestamp) {
-        self.timers.delete(TimerKind::ProcessingTime, time, self.hash, self.key, &self.namespace);
+        self.delete(TimerKind::ProcessingTime, time);
+    }
+
+    fn delete(&mut self, kind: TimerKind, time: Timestamp) {
+        let (hash, key) = key_of(self.backend);
+        self.timers.delete(kind, time, hash, key, &self.namespace);
     }
 
     /// What the trigger remembers of the window. A trigger keeps values of one type.
