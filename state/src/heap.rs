@@ -50,13 +50,14 @@ impl CurrentKey {
     /// Becomes this key of eight bytes. False if it is that.
     #[inline]
     pub(crate) fn enter_word(&mut self, hash: u64, word: [u8; 8]) -> bool {
-        let is_other = !self.key.is_word(Word(word));
-        if is_other {
-            self.hash = hash;
-            self.epoch += 1;
-            self.key = EntryKey::Word(Word(word));
+        match &mut self.key {
+            EntryKey::Word(own) if *own == Word(word) => return false,
+            EntryKey::Word(own) => *own = Word(word),
+            other => *other = EntryKey::Word(Word(word)),
         }
-        is_other
+        self.hash = hash;
+        self.epoch += 1;
+        true
     }
 
     /// Whether it is this key.

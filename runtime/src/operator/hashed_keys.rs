@@ -14,9 +14,10 @@ const KEPT: usize = 64 << 10;
 
 /// Keys in the order of their records: all of them words of eight bytes ([`Key::as_word`]), or all as bytes.
 pub(crate) struct HashedKeys<K> {
+    /// The keys as words, with their hashes; empty if some are none.
+    words: Vec<([u8; 8], KeyHash)>,
+    /// The hashes: as many as keys, or none where nobody has asked for those of words.
     hashes: Vec<KeyHash>,
-    /// The keys as words: as many as `hashes`, or none.
-    words: Vec<[u8; 8]>,
     /// Else the canonical bytes of all keys, one behind the other.
     bytes: Vec<u8>,
     /// Where each key's bytes end.
@@ -28,8 +29,8 @@ pub(crate) struct HashedKeys<K> {
 impl<K> Default for HashedKeys<K> {
     fn default() -> Self {
         Self {
-            hashes: Vec::new(),
             words: Vec::new(),
+            hashes: Vec::new(),
             bytes: Vec::new(),
             ends: Vec::new(),
             keys: Vec::new(),
@@ -38,15 +39,23 @@ impl<K> Default for HashedKeys<K> {
 }
 
 impl<K: Key> HashedKeys<K> {
+    /// The number of keys.
+    pub(crate) fn len(&self) -> usize {
+        self.words.len().max(self.ends.len())
+    }
+
     /// The keys' hashes.
-    pub(crate) fn hashes(&self) -> &[KeyHash] {
+    pub(crate) fn hashes(&mut self) -> &[KeyHash] {
+        if self.hashes.is_empty() {
+            self.hashes.extend(self.words.iter().map(|(_, hash)| *hash));
+        }
         &self.hashes
     }
 
     /// Forgets all keys.
     pub(crate) fn clear(&mut self) {
-        self.hashes.clear();
         self.words.clear();
+        self.hashes.clear();
         self.bytes.clear();
         self.bytes.shrink_to(KEPT);
         self.ends.clear();
@@ -64,17 +73,16 @@ impl<K: Key> HashedKeys<K> {
     ) -> bool {
         self.clear();
         let before = position.begun();
-        self.words.resize(values.len(), [0; 8]);
-        for (value, into) in values.iter().zip(&mut self.words) {
+        self.words.resize(values.len(), ([0; 8], KeyHash::default()));
+        for (value, (into, hash)) in values.iter().zip(&mut self.words) {
             position.next();
             let Some(word) = word(value) else {
                 self.words.clear();
                 position.back_to(before);
                 return false;
             };
-            *into = word;
+            (*into, *hash) = (word, hash_key_word(word));
         }
-        self.hashes.extend(self.words.iter().map(|word| hash_key_word(*word)));
         true
     }
 
@@ -114,8 +122,8 @@ impl<K: Key> HashedKeys<K> {
         current: &mut CurrentKey<K>,
         parts: &mut KeyedParts<O>,
     ) {
-        if let Some(word) = self.words.get(index) {
-            return current.enter_word(self.hashes[index], *word, parts);
+        if let Some((word, hash)) = self.words.get(index) {
+            return current.enter_word(*hash, *word, parts);
         }
         self.enter_bytes(index, current, parts);
     }
@@ -165,7 +173,8 @@ mod tests {
         let mut keys = HashedKeys::default();
         for round in 1..3 {
             KeySelector::owned(|n: &u64| *n).hashed(&numbers, &mut position, &mut keys);
-            assert_eq!((keys.hashes(), keys.words.len(), keys.ends.len()), (&hashes[..], 3, 0));
+            assert_eq!((keys.words.len(), keys.ends.len(), keys.len()), (3, 0, 3));
+            assert_eq!(keys.hashes(), hashes);
             assert_eq!(position.begun(), 3 * round);
         }
     }
@@ -194,7 +203,8 @@ mod tests {
         let (mut keys, mut position) = (HashedKeys::default(), Position::default());
         KeySelector::borrowed(|odd: &Odd| odd).hashed(&values, &mut position, &mut keys);
         let hashes = values.map(|odd| hash_key_bytes(&key_bytes(&odd)));
-        assert_eq!((keys.hashes(), keys.words.len(), keys.ends.len()), (&hashes[..], 0, 3));
+        assert_eq!((keys.words.len(), keys.ends.len(), keys.len()), (0, 3, 3));
+        assert_eq!(keys.hashes(), hashes);
         assert_eq!(position.begun(), 3);
     }
 }

@@ -130,7 +130,7 @@ where
                 if is_far {
                     calls.parts.backend.prefetch(coming.hashes());
                 }
-                for index in 0..coming.hashes().len() {
+                for index in 0..coming.len() {
                     let Some(value) = values.next() else { break };
                     let timestamp = stamps.as_mut().and_then(Iterator::next);
                     position.next();
