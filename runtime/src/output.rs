@@ -162,13 +162,27 @@ impl<T> BatchBuffer<T> {
         timestamp: Option<Timestamp>,
         out: &mut dyn Output<T>,
     ) -> Result<(), TaskError> {
-        if self.pending.len() + 1 >= element::BATCH_RECORDS {
-            return self.push_at_edge(value, timestamp, out);
-        }
-        match self.pending.push_within(value, timestamp) {
+        match self.push_within(value, timestamp) {
             Ok(()) => Ok(()),
             Err(value) => self.push_at_edge(value, timestamp, out),
         }
+    }
+
+    /// Adds a record that is neither a batch's first nor its last; else gives its value back.
+    ///
+    /// # Errors
+    ///
+    /// The value.
+    #[inline(always)]
+    pub(crate) fn push_within(
+        &mut self,
+        value: T,
+        timestamp: Option<Timestamp>,
+    ) -> Result<(), T> {
+        if self.pending.len() + 1 >= element::BATCH_RECORDS {
+            return Err(value);
+        }
+        self.pending.push_within(value, timestamp)
     }
 
     /// Adds a batch's first or last record.
@@ -220,10 +234,17 @@ impl FirstError {
         }
     }
 
-    /// Whether none is kept.
-    #[inline]
-    pub(crate) fn is_none(&self) -> bool {
-        self.0.is_none()
+    /// Adds a record that is its batch's first or last. Where an output has failed, no batch gets there.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn push_at_edge<T>(
+        &mut self,
+        buffer: &mut BatchBuffer<T>,
+        value: T,
+        timestamp: Option<Timestamp>,
+        out: &mut dyn Output<T>,
+    ) {
+        self.of(|| buffer.push_at_edge(value, timestamp, out));
     }
 
     /// Keeps an error; there is none yet.

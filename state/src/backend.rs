@@ -14,7 +14,6 @@ use std::collections::HashMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use element::{Clock, KeyGroups, KeyHash, MaxParallelism, SystemClock, Timestamp};
 
@@ -22,17 +21,15 @@ pub(crate) use access::{Load, Touch};
 pub use keys::{KeyEntry, KeyedState};
 
 use crate::cell::Cell;
-use crate::handle::StateDescriptor;
+use crate::handle::{Binding, StateDescriptor};
 use crate::heap::{CurrentKey, Cut, HeapTable};
 use crate::slot::{AnySlot, Body, Meta, Slot};
-use crate::slots::Slots;
+use crate::slots::{SlotRef, Slots};
 use crate::snapshot::RestoredStates;
 use crate::store::ByteStore;
 use crate::store_key::StateId;
 use crate::{Expiry, StateCounters, StateError, TtlClock};
 use engine::{CachedEngine, Engine};
-
-static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 
 /// Gives handles the backend they work on: implemented by the backend and by the runtime's contexts.
 pub trait StateAccess {
@@ -56,7 +53,6 @@ impl<A: StateAccess + ?Sized> StateAccess for &mut A {
 
 /// The keyed state of one operator subtask.
 pub struct KeyedStateBackend {
-    id: u64,
     groups: KeyGroups,
     at: CurrentKey,
     slots: Slots,
@@ -109,10 +105,9 @@ impl KeyedStateBackend {
     fn with_engine(groups: KeyGroups, engine: Engine) -> Self {
         let at = CurrentKey::none();
         Self {
-            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             groups,
             at,
-            slots: Slots::default(),
+            slots: Slots::new(),
             by_name: HashMap::new(),
             engine,
             clock: Arc::new(SystemClock::default()),
@@ -253,11 +248,6 @@ impl KeyedStateBackend {
         }
     }
 
-    #[inline]
-    pub(crate) fn id(&self) -> u64 {
-        self.id
-    }
-
     /// The time by which values expire.
     pub(crate) fn now(&self, clock: TtlClock) -> Timestamp {
         match clock {
@@ -266,13 +256,17 @@ impl KeyedStateBackend {
         }
     }
 
-    /// The slot of a state, made if there is none of this name.
-    pub(crate) fn declare<C: Cell>(
-        &mut self,
-        descriptor: StateDescriptor,
-    ) -> Result<usize, StateError> {
+    /// The slot of a handle's state, made if there is none of its name.
+    pub(crate) fn slot<C: Cell>(&mut self, handle: &Binding<C>) -> Result<SlotRef<C>, StateError> {
+        if self.slots.get_mut(handle.at()).is_none() {
+            handle.set(self.declare(handle.descriptor())?);
+        }
+        Ok(handle.at())
+    }
+
+    fn declare<C: Cell>(&mut self, descriptor: StateDescriptor) -> Result<SlotRef<C>, StateError> {
         if let Some(slot) = self.by_name.get(descriptor.name.as_str()) {
-            return self.check_same::<C>(*slot, &descriptor).map(|()| *slot);
+            return self.same_slot(*slot, &descriptor);
         }
         let id = StateId::of(&descriptor.name);
         if let Some(other) = self.slots.iter().find(|slot| slot.meta().id == id) {
@@ -291,9 +285,8 @@ impl KeyedStateBackend {
         if let Some(restored) = self.restored.claim(id, &slot.meta.descriptor())? {
             slot.adopt(restored, self.engine.link())?;
         }
-        self.slots.push(slot);
-        self.by_name.insert(name, self.slots.len() - 1);
-        Ok(self.slots.len() - 1)
+        self.by_name.insert(name, self.slots.len());
+        Ok(self.slots.push(slot))
     }
 
     /// The states that handles have declared, in that order.
@@ -302,16 +295,15 @@ impl KeyedStateBackend {
         self.slots.iter().map(|slot| slot.meta().descriptor()).collect()
     }
 
-    fn check_same<C: Cell>(
+    /// A slot that is there, for another handle to the same state.
+    fn same_slot<C: Cell>(
         &self,
         slot: usize,
         descriptor: &StateDescriptor,
-    ) -> Result<(), StateError> {
+    ) -> Result<SlotRef<C>, StateError> {
         let meta = self.slots.any(slot).meta();
-        if self.slots.holds::<C>(slot) && meta.kind == descriptor.kind {
-            return Ok(());
-        }
-        Err(StateError::Redeclared {
+        let found = self.slots.find(slot).filter(|_| meta.kind == descriptor.kind);
+        found.ok_or_else(|| StateError::Redeclared {
             state: descriptor.name.clone(),
             declared: format!("{} of {}", meta.kind, meta.schema),
             again: format!("{} of {}", descriptor.kind, descriptor.schema),

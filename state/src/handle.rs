@@ -1,7 +1,8 @@
 //! [`Handle`]: how a user's state handle finds its slot in the backend, and what it declares.
 //!
 //! A handle is made with a name, anywhere and cheaply, and binds itself to the backend on its first
-//! use; after that its slot is a number. A handle used with another backend binds itself again.
+//! use; after that its slot is a [`SlotRef`]. A handle used with another backend binds itself again.
+//! With a time to live it is a handle to cells of another type, which hold stamps.
 
 use std::borrow::Cow;
 use std::cell::Cell as StdCell;
@@ -10,6 +11,7 @@ use std::fmt;
 use element::Schema;
 
 use crate::cell::Cell;
+use crate::slots::SlotRef;
 use crate::{KeyedStateBackend, StateError, TtlConfig};
 
 /// The kinds of state that a snapshot can hold.
@@ -53,39 +55,84 @@ pub struct StateDescriptor {
     pub ttl: Option<TtlConfig>,
 }
 
-/// Name and slot of a user's handle.
-#[derive(Debug)]
-pub(crate) struct Handle {
-    pub(crate) name: Cow<'static, str>,
-    pub(crate) kind: StateKind,
-    pub(crate) ttl: Option<TtlConfig>,
-    /// The backend's id and the slot in it; backends count from 1.
-    bound: StdCell<(u64, usize)>,
+/// What a user's handle holds: a binding to cells `P`, or, with a time to live, to cells `S`.
+pub(crate) enum Handle<P, S> {
+    Plain(Binding<P>),
+    Expiring(Binding<S>, TtlConfig),
 }
 
-impl Handle {
+impl<P: Cell, S: Cell> Handle<P, S> {
     pub(crate) fn new(name: Cow<'static, str>, kind: StateKind) -> Self {
-        Self { name, kind, ttl: None, bound: StdCell::new((0, 0)) }
+        Self::Plain(Binding { name, kind, ttl: None, at: StdCell::new(SlotRef::none()) })
     }
 
-    /// The slot in `backend`, whose cells are `C`.
+    /// The same, with a time to live.
+    pub(crate) fn with_ttl(self, ttl: TtlConfig) -> Self {
+        let (name, kind) = match self {
+            Self::Plain(Binding { name, kind, .. }) => (name, kind),
+            Self::Expiring(Binding { name, kind, .. }, _) => (name, kind),
+        };
+        let at = StdCell::new(SlotRef::none());
+        Self::Expiring(Binding { name, kind, ttl: Some(ttl), at }, ttl)
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            Self::Plain(binding) => &binding.name,
+            Self::Expiring(binding, _) => &binding.name,
+        }
+    }
+
+    pub(crate) fn descriptor(&self) -> StateDescriptor {
+        match self {
+            Self::Plain(binding) => binding.descriptor(),
+            Self::Expiring(binding, _) => binding.descriptor(),
+        }
+    }
+
+    /// Declares the state to `backend`.
+    pub(crate) fn bind(&self, backend: &mut KeyedStateBackend) -> Result<(), StateError> {
+        match self {
+            Self::Plain(binding) => backend.slot(binding).map(|_| ()),
+            Self::Expiring(binding, _) => backend.slot(binding).map(|_| ()),
+        }
+    }
+}
+
+impl<P, S> fmt::Debug for Handle<P, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (name, kind, ttl) = match self {
+            Self::Plain(Binding { name, kind, ttl, .. }) => (name, kind, ttl),
+            Self::Expiring(Binding { name, kind, ttl, .. }, _) => (name, kind, ttl),
+        };
+        f.debug_struct("Handle").field("name", name).field("kind", kind).field("ttl", ttl).finish()
+    }
+}
+
+/// The name of a state of cells `C`, and its slot in the backend that it was last used with.
+pub(crate) struct Binding<C> {
+    name: Cow<'static, str>,
+    kind: StateKind,
+    ttl: Option<TtlConfig>,
+    at: StdCell<SlotRef<C>>,
+}
+
+impl<C: Cell> Binding<C> {
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The slot, which may be another backend's.
     #[inline]
-    pub(crate) fn slot<C: Cell>(
-        &self,
-        backend: &mut KeyedStateBackend,
-    ) -> Result<usize, StateError> {
-        let (id, slot) = self.bound.get();
-        if id == backend.id() { Ok(slot) } else { self.bind::<C>(backend) }
+    pub(crate) fn at(&self) -> SlotRef<C> {
+        self.at.get()
     }
 
-    #[cold]
-    fn bind<C: Cell>(&self, backend: &mut KeyedStateBackend) -> Result<usize, StateError> {
-        let slot = backend.declare::<C>(self.descriptor::<C>())?;
-        self.bound.set((backend.id(), slot));
-        Ok(slot)
+    pub(crate) fn set(&self, at: SlotRef<C>) {
+        self.at.set(at);
     }
 
-    pub(crate) fn descriptor<C: Cell>(&self) -> StateDescriptor {
+    pub(crate) fn descriptor(&self) -> StateDescriptor {
         let name = self.name.clone().into_owned();
         StateDescriptor { name, kind: self.kind, schema: C::schema(), ttl: self.ttl }
     }

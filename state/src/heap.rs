@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use element::{KeyGroups, KeyHash};
 use hashbrown::HashTable;
+use hashbrown::hash_table::OccupiedEntry;
 use parking_lot::Mutex;
 
 use crate::backend::KeyEntry;
@@ -48,16 +49,27 @@ impl CurrentKey {
     }
 
     /// Becomes this key of eight bytes. False if it is that.
+    // Hash and word are written either way: who comes next need not wait to read them from here.
     #[inline]
     pub(crate) fn enter_word(&mut self, hash: u64, word: [u8; 8]) -> bool {
-        match &mut self.key {
-            EntryKey::Word(own) if *own == Word(word) => return false,
-            EntryKey::Word(own) => *own = Word(word),
-            other => *other = EntryKey::Word(Word(word)),
-        }
         self.hash = hash;
+        let EntryKey::Word(own) = &mut self.key else {
+            self.leave_long(word);
+            return true;
+        };
+        let is_new = *own != Word(word);
+        *own = Word(word);
+        if is_new {
+            self.epoch += 1;
+        }
+        is_new
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn leave_long(&mut self, word: [u8; 8]) {
+        self.key = EntryKey::Word(Word(word));
         self.epoch += 1;
-        true
     }
 
     /// Whether it is this key.
@@ -86,10 +98,10 @@ impl CurrentKey {
 }
 
 /// The hash of a table's slot. The top bits of a key's hash are the same all over a shard or a
-/// subtask, and hash tables live on the top bits: low ones are folded in.
+/// subtask, and hash tables tell entries apart by the top bits: the low ones come there.
 #[inline]
 pub(crate) fn spread(hash: u64) -> u64 {
-    hash ^ (hash << 32)
+    hash.rotate_left(32)
 }
 
 #[inline]
@@ -147,7 +159,19 @@ impl Cut {
     /// The shard of a hash; hashes outside of the range fall into its first and last.
     #[inline]
     pub(crate) fn shard_of(self, hash: u64) -> usize {
-        ((hash.saturating_sub(self.first) >> self.shift) as usize).min(self.shards - 1)
+        let shard = self.place_of(hash);
+        if shard < self.shards { shard } else { self.outside(hash) }
+    }
+
+    /// The shard of a hash of the range.
+    #[inline]
+    fn place_of(self, hash: u64) -> usize {
+        (hash.wrapping_sub(self.first) >> self.shift) as usize
+    }
+
+    #[cold]
+    fn outside(self, hash: u64) -> usize {
+        if hash < self.first { 0 } else { self.shards - 1 }
     }
 }
 
@@ -237,7 +261,7 @@ impl<C: Cell> HeapTable<C> {
     /// Reads the cell of a key, if there is one.
     #[inline]
     pub(crate) fn read(&mut self, at: &CurrentKey, namespace: &[u8]) -> Option<&C> {
-        let table = own(&mut self.shards[self.cut.shard_of(at.hash)]);
+        let table = self.shard_mut(at.hash);
         let entry = if namespace.is_empty() {
             table.find(spread(at.hash), |entry| at.is_of(entry))
         } else {
@@ -248,25 +272,67 @@ impl<C: Cell> HeapTable<C> {
         entry.map(|entry| &entry.cell)
     }
 
-    /// Changes the cell of a key in place: a vacant one if there is none, and a cell left vacant is
-    /// removed.
+    /// Changes the cell of the current key without a namespace in place: a vacant one if there is none, and a
+    /// cell left vacant is removed. `None`, and nothing done, if no key is current.
     #[inline]
+    pub(crate) fn change_plain<R>(
+        &mut self,
+        at: &CurrentKey,
+        change: impl FnOnce(&mut C) -> R,
+    ) -> Option<R> {
+        let table = self.shard_mut(at.hash);
+        match table.find_entry(spread(at.hash), |entry| at.is_of(entry)) {
+            Ok(entry) => Some(change_held(entry, change)),
+            Err(absent) => {
+                // The result comes back by a way of its own: where a call writes into this function's, the
+                // path above goes through memory, too.
+                let mut result = None;
+                change_absent(absent.into_table(), at, |cell| result = Some(change(cell)));
+                result
+            }
+        }
+    }
+
+    /// As [`change_plain`](Self::change_plain), in any namespace.
     pub(crate) fn change<R>(
         &mut self,
         at: &CurrentKey,
         namespace: &[u8],
         change: impl FnOnce(&mut C) -> R,
-    ) -> R {
-        let table = own(&mut self.shards[self.cut.shard_of(at.hash)]);
+    ) -> Option<R> {
         if namespace.is_empty() {
-            let same = |entry: &Entry<C>| at.is_of(entry);
-            return change_in(table, spread(at.hash), same, at.hash, || at.key.clone(), change);
+            return self.change_plain(at, change);
+        }
+        if at.epoch == 0 {
+            return None;
         }
         self.has_namespaces = true;
         let parts = (at.key.key(), namespace);
+        let slot = slot_hash(at.hash, namespace);
         let same = |entry: &Entry<C>| entry.hash == at.hash && entry.key.parts() == parts;
-        let key = || EntryKey::new(parts.0, parts.1);
-        change_in(table, slot_hash(at.hash, namespace), same, at.hash, key, change)
+        Some(match self.shard_mut(at.hash).find_entry(slot, same) {
+            Ok(entry) => change_held(entry, change),
+            Err(absent) => {
+                let key = || EntryKey::new(parts.0, parts.1);
+                insert_changed(absent.into_table(), slot, at.hash, key, change)
+            }
+        })
+    }
+
+    /// The shard of a hash, for changing.
+    #[inline]
+    fn shard_mut(&mut self, hash: u64) -> &mut Shard<C> {
+        let shard = self.cut.place_of(hash);
+        if shard >= self.shards.len() {
+            return self.outside_mut(hash);
+        }
+        own(&mut self.shards[shard])
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn outside_mut(&mut self, hash: u64) -> &mut Shard<C> {
+        own(&mut self.shards[self.cut.outside(hash)])
     }
 
     /// The shards as they are, shared from here on.
@@ -287,7 +353,7 @@ impl<C: Cell> HeapTable<C> {
     /// The cell of any key, made if there is none: for restoring.
     pub(crate) fn cell_mut(&mut self, hash: u64, key: &[u8], namespace: &[u8]) -> &mut C {
         self.has_namespaces |= !namespace.is_empty();
-        let table = own(&mut self.shards[self.cut.shard_of(hash)]);
+        let table = self.shard_mut(hash);
         let same = |entry: &Entry<C>| entry.hash == hash && entry.key.parts() == (key, namespace);
         let entry =
             table.entry(slot_hash(hash, namespace), same, |entry| rehash(entry)).or_insert_with(
@@ -346,33 +412,42 @@ fn unshare<C: Cell>(holding: &mut Holding<C>) {
     }
 }
 
-/// Changes the cell of the entry that `same` is true of. Without one it is a vacant cell, which becomes an
-/// entry unless it stays vacant; an entry that is left vacant is removed.
+/// Changes the cell of an entry; an entry that is left vacant is removed.
 #[inline]
-fn change_in<C: Cell, R>(
+fn change_held<C: Cell, R>(
+    mut entry: OccupiedEntry<'_, Entry<C>>,
+    change: impl FnOnce(&mut C) -> R,
+) -> R {
+    let result = change(&mut entry.get_mut().cell);
+    if entry.get().cell.is_vacant() {
+        entry.remove();
+    }
+    result
+}
+
+/// Changes the vacant cell of the current key, which has no entry; nothing if no key is current.
+// Apart, so that nothing is kept for it where there is an entry.
+#[inline(never)]
+fn change_absent<C: Cell>(table: &mut Shard<C>, at: &CurrentKey, change: impl FnOnce(&mut C)) {
+    if at.epoch > 0 {
+        insert_changed(table, spread(at.hash), at.hash, || at.key.clone(), change);
+    }
+}
+
+/// Changes a vacant cell, which becomes an entry unless it stays vacant.
+#[inline]
+fn insert_changed<C: Cell, R>(
     table: &mut Shard<C>,
     slot: u64,
-    same: impl FnMut(&Entry<C>) -> bool,
     hash: u64,
     key: impl FnOnce() -> EntryKey,
     change: impl FnOnce(&mut C) -> R,
 ) -> R {
-    match table.find_entry(slot, same) {
-        Ok(mut entry) => {
-            let result = change(&mut entry.get_mut().cell);
-            if entry.get().cell.is_vacant() {
-                entry.remove();
-            }
-            result
-        }
-        Err(absent) => {
-            let mut cell = C::default();
-            let result = change(&mut cell);
-            if !cell.is_vacant() {
-                let entry = Entry { hash, key: key(), cell };
-                absent.into_table().insert_unique(slot, entry, |entry| rehash(entry));
-            }
-            result
-        }
+    let mut cell = C::default();
+    let result = change(&mut cell);
+    if !cell.is_vacant() {
+        let entry = Entry { hash, key: key(), cell };
+        table.insert_unique(slot, entry, |entry| rehash(entry));
     }
+    result
 }

@@ -6,44 +6,37 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::marker::PhantomData;
 
 use element::Record;
 
 use crate::backend::{Load, StateAccess};
 use crate::cell::One;
-use crate::handle::{Handle, StateDescriptor, StateKind};
+use crate::handle::{Binding, Handle, StateDescriptor, StateKind};
 use crate::ttl::Stamped;
 use crate::{KeyedStateBackend, StateError, TtlConfig, TtlUpdate, TtlVisibility};
 
 /// A list of `V` for each key, and for each namespace of it.
 pub struct ListState<V> {
-    handle: Handle,
-    values: PhantomData<fn() -> V>,
+    handle: Handle<One<Vec<V>>, One<Vec<Stamped<V>>>>,
 }
 
 impl<V: Record + Clone> ListState<V> {
     /// A state of this name, unique within its operator.
     #[must_use]
     pub fn new(name: impl Into<Cow<'static, str>>) -> Self {
-        Self { handle: Handle::new(name.into(), StateKind::List), values: PhantomData }
+        Self { handle: Handle::new(name.into(), StateKind::List) }
     }
 
     /// Lets elements expire, each by its own time.
     #[must_use]
-    pub fn with_ttl(mut self, ttl: TtlConfig) -> Self {
-        self.handle.ttl = Some(ttl);
-        self
+    pub fn with_ttl(self, ttl: TtlConfig) -> Self {
+        Self { handle: self.handle.with_ttl(ttl) }
     }
 
     /// What the state declares.
     #[must_use]
     pub fn descriptor(&self) -> StateDescriptor {
-        if self.handle.ttl.is_some() {
-            self.handle.descriptor::<One<Vec<Stamped<V>>>>()
-        } else {
-            self.handle.descriptor::<One<Vec<V>>>()
-        }
+        self.handle.descriptor()
     }
 
     /// Declares the state to the backend, before its first use does.
@@ -52,15 +45,7 @@ impl<V: Record + Clone> ListState<V> {
     ///
     /// As [`crate::ValueState::bind`].
     pub fn bind(&self, context: &mut (impl StateAccess + ?Sized)) -> Result<(), StateError> {
-        self.slot(context.backend()).map(|_| ())
-    }
-
-    fn slot(&self, backend: &mut KeyedStateBackend) -> Result<usize, StateError> {
-        if self.handle.ttl.is_some() {
-            self.handle.slot::<One<Vec<Stamped<V>>>>(backend)
-        } else {
-            self.handle.slot::<One<Vec<V>>>(backend)
-        }
+        self.handle.bind(context.backend())
     }
 
     /// A copy of the current key's list; empty if there is none.
@@ -83,12 +68,12 @@ impl<V: Record + Clone> ListState<V> {
         namespace: &[u8],
     ) -> Result<Vec<V>, StateError> {
         let backend = context.backend();
-        let slot = self.slot(backend)?;
-        match self.handle.ttl {
-            None => backend.read_record(slot, namespace, |list: Option<&Vec<V>>| {
-                list.cloned().unwrap_or_default()
-            }),
-            Some(ttl) => read_stamped(backend, slot, namespace, ttl),
+        match &self.handle {
+            Handle::Plain(handle) => {
+                let look = |list: Option<&Vec<V>>| list.cloned().unwrap_or_default();
+                backend.read_record(handle, namespace, look)
+            }
+            Handle::Expiring(handle, ttl) => read_stamped(backend, handle, namespace, *ttl),
         }
     }
 
@@ -238,13 +223,14 @@ impl<V: Record + Clone> ListState<V> {
         values: impl IntoIterator<Item = V>,
     ) -> Result<(), StateError> {
         let backend = context.backend();
-        let slot = self.slot(backend)?;
-        match self.handle.ttl {
-            None => backend.change_record(slot, namespace, load, |held| extend(held, load, values)),
-            Some(ttl) => {
+        match &self.handle {
+            Handle::Plain(handle) => {
+                backend.change_record(handle, namespace, load, |held| extend(held, load, values))
+            }
+            Handle::Expiring(handle, ttl) => {
                 let at = backend.now(ttl.clock);
                 let values = values.into_iter().map(|value| Stamped { at, value });
-                backend.change_record(slot, namespace, load, |held: &mut Option<Vec<_>>| {
+                backend.change_record(handle, namespace, load, |held: &mut Option<Vec<_>>| {
                     if let Some(list) = held {
                         list.retain(|held: &Stamped<V>| !ttl.is_expired(held.at, at));
                     }
@@ -264,14 +250,14 @@ fn extend<T>(held: &mut Option<Vec<T>>, load: Load, values: impl IntoIterator<It
 /// Reads a list whose elements expire; those that have are cleaned up by the reading.
 fn read_stamped<V: Record + Clone>(
     backend: &mut KeyedStateBackend,
-    slot: usize,
+    handle: &Binding<One<Vec<Stamped<V>>>>,
     namespace: &[u8],
     ttl: TtlConfig,
 ) -> Result<Vec<V>, StateError> {
     let now = backend.now(ttl.clock);
     let renews = ttl.update == TtlUpdate::OnReadAndWrite;
     let look = |held: Option<&Vec<Stamped<V>>>| held.cloned().unwrap_or_default();
-    let held = backend.read_record(slot, namespace, look)?;
+    let held = backend.read_record(handle, namespace, look)?;
     let mut live = held.clone();
     live.retain(|held| !ttl.is_expired(held.at, now));
     if live.len() < held.len() || (renews && !live.is_empty()) {
@@ -279,8 +265,8 @@ fn read_stamped<V: Record + Clone>(
         if renews {
             kept.iter_mut().for_each(|held| held.at = now);
         }
-        backend
-            .change_record(slot, namespace, Load::Blind, |held| extend(held, Load::Blind, kept))?;
+        let replace = |held: &mut _| extend(held, Load::Blind, kept);
+        backend.change_record(handle, namespace, Load::Blind, replace)?;
     }
     let shows = ttl.visibility == TtlVisibility::ReturnExpiredIfNotCleanedUp;
     let seen = if shows { held } else { live };

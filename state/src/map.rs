@@ -10,7 +10,7 @@ use std::marker::PhantomData;
 use element::{Key, Record, Timestamp, decode_key_exact, key_bytes};
 
 use crate::backend::{StateAccess, Touch};
-use crate::handle::{Handle, StateDescriptor, StateKind};
+use crate::handle::{Binding, Handle, StateDescriptor, StateKind};
 use crate::link::Reader;
 use crate::map_cell::{MapCell, Verdict};
 use crate::ttl::Stamped;
@@ -18,32 +18,27 @@ use crate::{KeyedStateBackend, StateError, TtlConfig, TtlUpdate, TtlVisibility};
 
 /// A map from `K` to `V` for each key, and for each namespace of it.
 pub struct MapState<K, V> {
-    handle: Handle,
-    entries: PhantomData<fn() -> (K, V)>,
+    handle: Handle<MapCell<V>, MapCell<Stamped<V>>>,
+    keys: PhantomData<fn() -> K>,
 }
 
 impl<K: Key, V: Record + Clone> MapState<K, V> {
     /// A state of this name, unique within its operator.
     #[must_use]
     pub fn new(name: impl Into<Cow<'static, str>>) -> Self {
-        Self { handle: Handle::new(name.into(), StateKind::Map), entries: PhantomData }
+        Self { handle: Handle::new(name.into(), StateKind::Map), keys: PhantomData }
     }
 
     /// Lets entries expire, each by its own time.
     #[must_use]
-    pub fn with_ttl(mut self, ttl: TtlConfig) -> Self {
-        self.handle.ttl = Some(ttl);
-        self
+    pub fn with_ttl(self, ttl: TtlConfig) -> Self {
+        Self { handle: self.handle.with_ttl(ttl), ..self }
     }
 
     /// What the state declares.
     #[must_use]
     pub fn descriptor(&self) -> StateDescriptor {
-        if self.handle.ttl.is_some() {
-            self.handle.descriptor::<MapCell<Stamped<V>>>()
-        } else {
-            self.handle.descriptor::<MapCell<V>>()
-        }
+        self.handle.descriptor()
     }
 
     /// Declares the state to the backend, before its first use does.
@@ -52,15 +47,7 @@ impl<K: Key, V: Record + Clone> MapState<K, V> {
     ///
     /// As [`crate::ValueState::bind`].
     pub fn bind(&self, context: &mut (impl StateAccess + ?Sized)) -> Result<(), StateError> {
-        self.slot(context.backend()).map(|_| ())
-    }
-
-    fn slot(&self, backend: &mut KeyedStateBackend) -> Result<usize, StateError> {
-        if self.handle.ttl.is_some() {
-            self.handle.slot::<MapCell<Stamped<V>>>(backend)
-        } else {
-            self.handle.slot::<MapCell<V>>(backend)
-        }
+        self.handle.bind(context.backend())
     }
 
     /// A copy of the value under `key`. At most one read of the store.
@@ -88,18 +75,17 @@ impl<K: Key, V: Record + Clone> MapState<K, V> {
         key: &K,
     ) -> Result<Option<V>, StateError> {
         let backend = context.backend();
-        let slot = self.slot(backend)?;
         let key = key_bytes(key);
-        match self.handle.ttl {
-            None => backend.with_map(slot, namespace, |cell: &mut MapCell<V>, reader| {
+        match &self.handle {
+            Handle::Plain(handle) => backend.with_map(handle, namespace, |cell, reader| {
                 Ok((cell.get(&key, reader)?.cloned(), Touch::Clean))
             }),
-            Some(ttl) => {
+            Handle::Expiring(handle, ttl) => {
                 let now = backend.now(ttl.clock);
-                let found = backend.with_map(slot, namespace, |cell, reader| {
-                    get_stamped(cell, &key, reader, ttl, now)
+                let found = backend.with_map(handle, namespace, |cell, reader| {
+                    get_stamped(cell, &key, reader, *ttl, now)
                 })?;
-                sweep::<V>(backend, slot, ttl, now);
+                sweep(backend, handle, *ttl, now);
                 Ok(found)
             }
         }
@@ -145,20 +131,19 @@ impl<K: Key, V: Record + Clone> MapState<K, V> {
         value: V,
     ) -> Result<(), StateError> {
         let backend = context.backend();
-        let slot = self.slot(backend)?;
         let key = key_bytes(key);
-        match self.handle.ttl {
-            None => backend.with_map(slot, namespace, |cell, _| {
+        match &self.handle {
+            Handle::Plain(handle) => backend.with_map(handle, namespace, |cell, _| {
                 cell.put(&key, value);
                 Ok(((), Touch::Dirty))
             }),
-            Some(ttl) => {
+            Handle::Expiring(handle, ttl) => {
                 let at = backend.now(ttl.clock);
-                backend.with_map(slot, namespace, |cell, _| {
+                backend.with_map(handle, namespace, |cell, _| {
                     cell.put(&key, Stamped { at, value });
                     Ok(((), Touch::Dirty))
                 })?;
-                sweep::<V>(backend, slot, ttl, at);
+                sweep(backend, handle, *ttl, at);
                 Ok(())
             }
         }
@@ -176,12 +161,14 @@ impl<K: Key, V: Record + Clone> MapState<K, V> {
         change: impl FnOnce(&mut Option<V>) -> R,
     ) -> Result<R, StateError> {
         let backend = context.backend();
-        let slot = self.slot(backend)?;
         let key = key_bytes(key);
-        let Some(ttl) = self.handle.ttl else {
-            return backend.with_map(slot, &[], |cell, reader| {
-                Ok((cell.update(&key, reader, change)?, Touch::Dirty))
-            });
+        let (handle, ttl) = match &self.handle {
+            Handle::Plain(handle) => {
+                return backend.with_map(handle, &[], |cell, reader| {
+                    Ok((cell.update(&key, reader, change)?, Touch::Dirty))
+                });
+            }
+            Handle::Expiring(handle, ttl) => (handle, *ttl),
         };
         let now = backend.now(ttl.clock);
         let hidden = ttl.visibility == TtlVisibility::NeverReturnExpired;
@@ -192,7 +179,7 @@ impl<K: Key, V: Record + Clone> MapState<K, V> {
             *held = value.map(|value| Stamped { at: now, value });
             result
         };
-        backend.with_map(slot, &[], |cell, reader| {
+        backend.with_map(handle, &[], |cell, reader| {
             Ok((cell.update(&key, reader, change)?, Touch::Dirty))
         })
     }
@@ -222,18 +209,16 @@ impl<K: Key, V: Record + Clone> MapState<K, V> {
         key: &K,
     ) -> Result<(), StateError> {
         let backend = context.backend();
-        let slot = self.slot(backend)?;
         let key = key_bytes(key);
-        if self.handle.ttl.is_some() {
-            backend.with_map(slot, namespace, |cell: &mut MapCell<Stamped<V>>, reader| {
+        match &self.handle {
+            Handle::Plain(handle) => backend.with_map(handle, namespace, |cell, reader| {
                 cell.remove(&key, reader.is_durable());
                 Ok(((), Touch::Dirty))
-            })
-        } else {
-            backend.with_map(slot, namespace, |cell: &mut MapCell<V>, reader| {
+            }),
+            Handle::Expiring(handle, _) => backend.with_map(handle, namespace, |cell, reader| {
                 cell.remove(&key, reader.is_durable());
                 Ok(((), Touch::Dirty))
-            })
+            }),
         }
     }
 
@@ -307,14 +292,12 @@ impl<K: Key, V: Record + Clone> MapState<K, V> {
     ///
     /// [`StateError`].
     pub fn is_empty(&self, context: &mut (impl StateAccess + ?Sized)) -> Result<bool, StateError> {
-        if self.handle.ttl.is_some() {
-            return Ok(self.entries(context)?.is_empty());
+        match &self.handle {
+            Handle::Plain(handle) => context
+                .backend()
+                .with_map(handle, &[], |cell, reader| Ok((cell.is_empty(reader)?, Touch::Clean))),
+            Handle::Expiring(..) => Ok(self.entries(context)?.is_empty()),
         }
-        let backend = context.backend();
-        let slot = self.slot(backend)?;
-        backend.with_map(slot, &[], |cell: &mut MapCell<V>, reader| {
-            Ok((cell.is_empty(reader)?, Touch::Clean))
-        })
     }
 
     /// Removes all entries of the current key.
@@ -337,15 +320,13 @@ impl<K: Key, V: Record + Clone> MapState<K, V> {
         namespace: &[u8],
     ) -> Result<(), StateError> {
         let backend = context.backend();
-        let slot = self.slot(backend)?;
-        if self.handle.ttl.is_some() {
-            backend.with_map(slot, namespace, |cell: &mut MapCell<Stamped<V>>, reader| {
+        match &self.handle {
+            Handle::Plain(handle) => backend.with_map(handle, namespace, |cell, reader| {
                 Ok((cell.clear(reader)?, Touch::Dirty))
-            })
-        } else {
-            backend.with_map(slot, namespace, |cell: &mut MapCell<V>, reader| {
+            }),
+            Handle::Expiring(handle, _) => backend.with_map(handle, namespace, |cell, reader| {
                 Ok((cell.clear(reader)?, Touch::Dirty))
-            })
+            }),
         }
     }
 
@@ -356,21 +337,23 @@ impl<K: Key, V: Record + Clone> MapState<K, V> {
         mut each: impl FnMut(K, &mut V) -> Visited,
     ) -> Result<(), StateError> {
         let backend = context.backend();
-        let slot = self.slot(backend)?;
         let decode = |key: &[u8]| {
             decode_key_exact::<K>(key).map_err(|source| StateError::Decode {
-                state: self.handle.name.clone().into_owned(),
+                state: self.handle.name().to_owned(),
                 source,
             })
         };
-        let Some(ttl) = self.handle.ttl else {
-            return backend.with_map(slot, namespace, |cell: &mut MapCell<V>, reader| {
-                cell.retain(reader, |key, value| Ok(each(decode(key)?, value).verdict()))?;
-                Ok(((), Touch::Dirty))
-            });
+        let (handle, ttl) = match &self.handle {
+            Handle::Plain(handle) => {
+                return backend.with_map(handle, namespace, |cell, reader| {
+                    cell.retain(reader, |key, value| Ok(each(decode(key)?, value).verdict()))?;
+                    Ok(((), Touch::Dirty))
+                });
+            }
+            Handle::Expiring(handle, ttl) => (handle, *ttl),
         };
         let now = backend.now(ttl.clock);
-        backend.with_map(slot, namespace, |cell: &mut MapCell<Stamped<V>>, reader| {
+        backend.with_map(handle, namespace, |cell, reader| {
             cell.retain(reader, |key, held| {
                 let expired = ttl.is_expired(held.at, now);
                 if expired && ttl.visibility == TtlVisibility::NeverReturnExpired {
@@ -430,13 +413,11 @@ impl Visited {
 /// Removes the expired entries of a few maps from memory, behind the access at hand.
 fn sweep<V: Record + Clone>(
     backend: &mut KeyedStateBackend,
-    slot: usize,
+    handle: &Binding<MapCell<Stamped<V>>>,
     ttl: TtlConfig,
     now: Timestamp,
 ) {
-    backend.sweep(slot, |cell: &mut MapCell<Stamped<V>>| {
-        cell.drop_dead(|held| ttl.is_expired(held.at, now))
-    });
+    backend.sweep(handle, |cell| cell.drop_dead(|held| ttl.is_expired(held.at, now)));
 }
 
 fn get_stamped<V: Record + Clone>(

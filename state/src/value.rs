@@ -9,7 +9,7 @@ use element::{Record, Timestamp};
 
 use crate::backend::{Load, StateAccess};
 use crate::cell::One;
-use crate::handle::{Handle, StateDescriptor, StateKind};
+use crate::handle::{Binding, Handle, StateDescriptor, StateKind};
 use crate::ttl::Stamped;
 use crate::{KeyedStateBackend, StateError, TtlConfig, TtlUpdate, TtlVisibility};
 
@@ -31,7 +31,7 @@ use crate::{KeyedStateBackend, StateError, TtlConfig, TtlUpdate, TtlVisibility};
 /// ```
 #[derive(Debug)]
 pub struct ValueState<V> {
-    handle: Handle,
+    handle: Handle<One<V>, One<Stamped<V>>>,
     default: Option<V>,
 }
 
@@ -48,9 +48,8 @@ impl<V: Record + Clone> ValueState<V> {
 
     /// Lets values expire.
     #[must_use]
-    pub fn with_ttl(mut self, ttl: TtlConfig) -> Self {
-        self.handle.ttl = Some(ttl);
-        self
+    pub fn with_ttl(self, ttl: TtlConfig) -> Self {
+        Self { handle: self.handle.with_ttl(ttl), ..self }
     }
 
     /// What [`get`](Self::get) returns where there is no value.
@@ -63,11 +62,7 @@ impl<V: Record + Clone> ValueState<V> {
     /// What the state declares.
     #[must_use]
     pub fn descriptor(&self) -> StateDescriptor {
-        if self.handle.ttl.is_some() {
-            self.handle.descriptor::<One<Stamped<V>>>()
-        } else {
-            self.handle.descriptor::<One<V>>()
-        }
+        self.handle.descriptor()
     }
 
     /// Declares the state to the backend, before its first use does.
@@ -76,15 +71,7 @@ impl<V: Record + Clone> ValueState<V> {
     ///
     /// [`StateError`] if the name stands for another state, or was restored with another type.
     pub fn bind(&self, context: &mut (impl StateAccess + ?Sized)) -> Result<(), StateError> {
-        self.slot(context.backend()).map(|_| ())
-    }
-
-    fn slot(&self, backend: &mut KeyedStateBackend) -> Result<usize, StateError> {
-        if self.handle.ttl.is_some() {
-            self.handle.slot::<One<Stamped<V>>>(backend)
-        } else {
-            self.handle.slot::<One<V>>(backend)
-        }
+        self.handle.bind(context.backend())
     }
 
     /// A copy of the current key's value, else the default.
@@ -109,10 +96,11 @@ impl<V: Record + Clone> ValueState<V> {
         namespace: &[u8],
     ) -> Result<Option<V>, StateError> {
         let backend = context.backend();
-        let slot = self.slot(backend)?;
-        let found = match self.handle.ttl {
-            None => backend.read_record(slot, namespace, |value: Option<&V>| value.cloned())?,
-            Some(ttl) => read_stamped(backend, slot, namespace, ttl)?,
+        let found = match &self.handle {
+            Handle::Plain(handle) => {
+                backend.read_record(handle, namespace, |value: Option<&V>| value.cloned())?
+            }
+            Handle::Expiring(handle, ttl) => read_stamped(backend, handle, namespace, *ttl)?,
         };
         Ok(found.or_else(|| self.default.clone()))
     }
@@ -144,15 +132,16 @@ impl<V: Record + Clone> ValueState<V> {
         value: V,
     ) -> Result<(), StateError> {
         let backend = context.backend();
-        let slot = self.slot(backend)?;
-        match self.handle.ttl {
-            None => backend.change_record(slot, namespace, Load::Blind, |held| *held = Some(value)),
-            Some(ttl) => {
-                let now = backend.now(ttl.clock);
-                let stamped = Stamped { at: now, value };
-                backend
-                    .change_record(slot, namespace, Load::Blind, |held| *held = Some(stamped))?;
-                sweep::<V>(backend, slot, ttl, now);
+        match &self.handle {
+            Handle::Plain(handle) => {
+                backend.change_record(handle, namespace, Load::Blind, |held| *held = Some(value))
+            }
+            Handle::Expiring(handle, ttl) => {
+                let at = backend.now(ttl.clock);
+                let stamped = Stamped { at, value };
+                let set = |held: &mut Option<Stamped<V>>| *held = Some(stamped);
+                backend.change_record(handle, namespace, Load::Blind, set)?;
+                sweep(backend, handle, *ttl, at);
                 Ok(())
             }
         }
@@ -198,13 +187,12 @@ impl<V: Record + Clone> ValueState<V> {
         change: impl FnOnce(&mut Option<V>) -> R,
     ) -> Result<R, StateError> {
         let backend = context.backend();
-        let slot = self.slot(backend)?;
-        match self.handle.ttl {
-            None => backend.change_record(slot, namespace, Load::Read, change),
-            Some(ttl) => {
+        match &self.handle {
+            Handle::Plain(handle) => backend.change_record(handle, namespace, Load::Read, change),
+            Handle::Expiring(handle, ttl) => {
                 let mut result = None;
                 let change = |value: &mut Option<V>| result = Some(change(value));
-                change_stamped(backend, slot, namespace, ttl, change)?;
+                change_stamped(backend, handle, namespace, *ttl, change)?;
                 Ok(result.expect("the change has been made"))
             }
         }
@@ -230,12 +218,13 @@ impl<V: Record + Clone> ValueState<V> {
         namespace: &[u8],
     ) -> Result<(), StateError> {
         let backend = context.backend();
-        let slot = self.slot(backend)?;
-        if self.handle.ttl.is_some() {
-            let clear = |held: &mut Option<Stamped<V>>| *held = None;
-            backend.change_record(slot, namespace, Load::Blind, clear)
-        } else {
-            backend.change_record(slot, namespace, Load::Blind, |held: &mut Option<V>| *held = None)
+        match &self.handle {
+            Handle::Plain(handle) => {
+                backend.change_record(handle, namespace, Load::Blind, |held| *held = None)
+            }
+            Handle::Expiring(handle, _) => {
+                backend.change_record(handle, namespace, Load::Blind, |held| *held = None)
+            }
         }
     }
 }
@@ -243,19 +232,19 @@ impl<V: Record + Clone> ValueState<V> {
 /// Reads a value with a time to live; one that has expired is cleaned up by the reading.
 pub(crate) fn read_stamped<V: Record + Clone>(
     backend: &mut KeyedStateBackend,
-    slot: usize,
+    handle: &Binding<One<Stamped<V>>>,
     namespace: &[u8],
     ttl: TtlConfig,
 ) -> Result<Option<V>, StateError> {
     let now = backend.now(ttl.clock);
-    let found = read_at::<V>(backend, slot, namespace, ttl, now)?;
-    sweep::<V>(backend, slot, ttl, now);
+    let found = read_at(backend, handle, namespace, ttl, now)?;
+    sweep(backend, handle, ttl, now);
     Ok(found)
 }
 
 fn read_at<V: Record + Clone>(
     backend: &mut KeyedStateBackend,
-    slot: usize,
+    handle: &Binding<One<Stamped<V>>>,
     namespace: &[u8],
     ttl: TtlConfig,
     now: Timestamp,
@@ -263,18 +252,23 @@ fn read_at<V: Record + Clone>(
     let look = |held: Option<&Stamped<V>>| {
         held.map(|held| (ttl.is_expired(held.at, now), held.value.clone()))
     };
-    let Some((expired, value)) = backend.read_record(slot, namespace, look)? else {
+    let Some((expired, value)) = backend.read_record(handle, namespace, look)? else {
         return Ok(None);
     };
     if expired {
-        backend.change_record(slot, namespace, Load::Blind, |held: &mut Option<Stamped<V>>| {
-            *held = None;
-        })?;
+        backend.change_record(
+            handle,
+            namespace,
+            Load::Blind,
+            |held: &mut Option<Stamped<V>>| {
+                *held = None;
+            },
+        )?;
         let seen = ttl.visibility == TtlVisibility::ReturnExpiredIfNotCleanedUp;
         return Ok(seen.then_some(value));
     }
     if ttl.update == TtlUpdate::OnReadAndWrite {
-        renew::<V>(backend, slot, namespace, now)?;
+        renew(backend, handle, namespace, now)?;
     }
     Ok(Some(value))
 }
@@ -283,11 +277,11 @@ fn read_at<V: Record + Clone>(
 /// and may still be seen is seen first.
 fn sweep<V: Record + Clone>(
     backend: &mut KeyedStateBackend,
-    slot: usize,
+    handle: &Binding<One<Stamped<V>>>,
     ttl: TtlConfig,
     now: Timestamp,
 ) {
-    backend.sweep(slot, |cell: &mut One<Stamped<V>>| {
+    backend.sweep(handle, |cell: &mut One<Stamped<V>>| {
         let expired = cell.0.take_if(|held| ttl.is_expired(held.at, now));
         u64::from(expired.is_some())
     });
@@ -295,11 +289,11 @@ fn sweep<V: Record + Clone>(
 
 fn renew<V: Record + Clone>(
     backend: &mut KeyedStateBackend,
-    slot: usize,
+    handle: &Binding<One<Stamped<V>>>,
     namespace: &[u8],
     now: Timestamp,
 ) -> Result<(), StateError> {
-    backend.change_record(slot, namespace, Load::Read, |held: &mut Option<Stamped<V>>| {
+    backend.change_record(handle, namespace, Load::Read, |held: &mut Option<Stamped<V>>| {
         if let Some(held) = held {
             held.at = now;
         }
@@ -309,7 +303,7 @@ fn renew<V: Record + Clone>(
 /// Changes a value with a time to live in place; the write renews it.
 pub(crate) fn change_stamped<V: Record + Clone, R>(
     backend: &mut KeyedStateBackend,
-    slot: usize,
+    handle: &Binding<One<Stamped<V>>>,
     namespace: &[u8],
     ttl: TtlConfig,
     change: impl FnOnce(&mut Option<V>) -> R,
@@ -323,7 +317,7 @@ pub(crate) fn change_stamped<V: Record + Clone, R>(
         *held = value.map(|value| Stamped { at: now, value });
         result
     };
-    let result = backend.change_record(slot, namespace, Load::Read, changed)?;
-    sweep::<V>(backend, slot, ttl, now);
+    let result = backend.change_record(handle, namespace, Load::Read, changed)?;
+    sweep(backend, handle, ttl, now);
     Ok(result)
 }

@@ -213,13 +213,13 @@ impl Handover {
         K: Key,
         O: Send,
     {
-        if self.in_key && calls.parts.backend.is_current(key) {
+        if self.in_key && calls.context.parts.backend.is_current(key) {
             return Ok(());
         }
         if self.in_key {
             self.fire(calls)?;
         }
-        calls.current.enter_bytes(hash(), key, calls.parts);
+        calls.context.current.enter_bytes(hash(), key, calls.context.parts);
         self.in_key = true;
         self.keys += 1;
         Ok(())
@@ -246,21 +246,21 @@ impl Handover {
         O: Send,
     {
         calls.call(None, |function, context| function.key_end(context))?;
-        if calls.parts.timers.is_empty() {
+        if calls.context.parts.timers.is_empty() {
             return Ok(());
         }
-        let now = if self.batch { Timestamp::MAX } else { calls.parts.processing_time };
-        let before = calls.parts.watermark;
+        let now = if self.batch { Timestamp::MAX } else { calls.context.parts.processing_time };
+        let before = calls.context.parts.watermark;
         if self.batch {
-            calls.parts.watermark = Timestamp::MAX;
-            calls.parts.ignores_timers = true;
+            calls.context.parts.watermark = Timestamp::MAX;
+            calls.context.parts.ignores_timers = true;
         }
         if let Some(upto) = if self.batch { Some(Timestamp::MAX) } else { self.upto } {
             fire_of_key(TimerKind::EventTime, upto, calls)?;
         }
         fire_of_key(TimerKind::ProcessingTime, now, calls)?;
-        calls.parts.ignores_timers = false;
-        calls.parts.watermark = before;
+        calls.context.parts.ignores_timers = false;
+        calls.context.parts.watermark = before;
         Ok(())
     }
 }
@@ -281,8 +281,8 @@ where
     let mut last = None;
     let mut postponed = Vec::new();
     loop {
-        let (hash, key) = key_of(&calls.parts.backend);
-        let due = calls.parts.timers.pop_due_of_key(kind, upto, hash, key);
+        let (hash, key) = key_of(&calls.context.parts.backend);
+        let due = calls.context.parts.timers.pop_due_of_key(kind, upto, hash, key);
         let Some(timer) = due else { break };
         let place = (timer.time, timer.namespace.clone());
         if last.as_ref().is_some_and(|last| place <= *last) {
@@ -295,7 +295,7 @@ where
         })?;
     }
     for timer in postponed {
-        let timers = &mut calls.parts.timers;
+        let timers = &mut calls.context.parts.timers;
         timers.register(kind, timer.time, timer.hash, &timer.key, &timer.namespace);
     }
     Ok(())

@@ -69,11 +69,11 @@ impl Firing {
         O: Send,
     {
         if self.moves_watermark {
-            calls.parts.set_watermark(self.upto);
+            calls.context.parts.set_watermark(self.upto);
         }
         for _ in 0..most {
-            let Some(timer) = calls.parts.timers.pop_due(self.kind, self.upto) else {
-                if self.end_round(calls.parts, operator) {
+            let Some(timer) = calls.context.parts.timers.pop_due(self.kind, self.upto) else {
+                if self.end_round(calls.context.parts, operator) {
                     return Ok(true);
                 }
                 continue;
@@ -83,7 +83,7 @@ impl Firing {
                 continue;
             }
             position.next();
-            calls.current.enter(&timer, calls.parts);
+            calls.context.current.enter(&timer, calls.context.parts);
             calls.call(timestamp_of(&timer), |function, context| {
                 function.on_timer(&timer, self.kind, context)
             })?;

@@ -128,13 +128,13 @@ where
                 selector.hashed(block, position, coming);
                 position.back_to(before);
                 if is_far {
-                    calls.parts.backend.prefetch(coming.hashes());
+                    calls.context.parts.backend.prefetch(coming.hashes());
                 }
                 for index in 0..coming.len() {
                     let Some(value) = values.next() else { break };
                     let timestamp = stamps.as_mut().and_then(Iterator::next);
                     position.next();
-                    coming.enter(index, calls.current, calls.parts);
+                    coming.enter(index, calls.context.current, calls.context.parts);
                     calls.call(timestamp, |function, context| function.element(value, context))?;
                 }
             }

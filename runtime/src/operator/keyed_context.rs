@@ -19,10 +19,8 @@ pub struct KeyedContext<'a, K, O> {
 /// A keyed function, and what it is lent for a piece of work.
 pub(crate) struct KeyedCalls<'a, F, K, O> {
     pub(crate) function: &'a mut F,
-    pub(crate) parts: &'a mut KeyedParts<O>,
-    pub(crate) current: &'a mut CurrentKey<K>,
-    pub(crate) out: &'a mut dyn Output<O>,
-    failed: &'a mut FirstError,
+    /// Made once, for all calls of the piece.
+    pub(crate) context: KeyedContext<'a, K, O>,
 }
 
 impl<'a, F, K: Key, O> KeyedCalls<'a, F, K, O> {
@@ -33,7 +31,8 @@ impl<'a, F, K: Key, O> KeyedCalls<'a, F, K, O> {
         out: &'a mut dyn Output<O>,
         failed: &'a mut FirstError,
     ) -> Self {
-        Self { function, parts, current, out, failed }
+        let context = KeyedContext { parts, current, out, timestamp: None, failed };
+        Self { function, context }
     }
 
     /// Calls the function; what it emits has `timestamp`, unless it says another.
@@ -47,10 +46,10 @@ impl<'a, F, K: Key, O> KeyedCalls<'a, F, K, O> {
         timestamp: Option<Timestamp>,
         call: impl FnOnce(&mut F, &mut KeyedContext<'_, K, O>) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
-        let Self { function, parts, current, out, failed } = self;
-        let mut context = KeyedContext { parts, current, out: *out, timestamp, failed };
-        call(function, &mut context)?;
-        Ok(self.failed.check()?)
+        let Self { function, context } = self;
+        context.timestamp = timestamp;
+        call(function, context)?;
+        Ok(context.failed.check()?)
     }
 }
 
@@ -112,11 +111,9 @@ impl<K: Key, O> KeyedContext<'_, K, O> {
     /// Emits a result with a timestamp of its own.
     #[inline(always)]
     pub fn collect_at(&mut self, value: O, timestamp: Option<Timestamp>) {
-        // Without a closure: what one borrows goes by way of memory where it becomes a call.
-        if self.failed.is_none()
-            && let Err(error) = self.parts.buffer.push(value, timestamp, self.out)
-        {
-            self.failed.keep(error);
+        // The rare call gets what it needs part by part: a context that is lent whole lies in memory.
+        if let Err(value) = self.parts.buffer.push_within(value, timestamp) {
+            self.failed.push_at_edge(&mut self.parts.buffer, value, timestamp, self.out);
         }
     }
 

@@ -6,6 +6,7 @@ use super::KeyedStateBackend;
 use super::engine::Engine;
 use crate::StateError;
 use crate::cell::{Cell, One};
+use crate::handle::Binding;
 use crate::link::Reader;
 use crate::map_cell::MapCell;
 use crate::slot::{Body, Slot, cells_at};
@@ -34,22 +35,42 @@ impl KeyedStateBackend {
     #[inline]
     pub(crate) fn read_record<V: Record + Clone, R>(
         &mut self,
-        slot: usize,
+        handle: &Binding<One<V>>,
         namespace: &[u8],
         look: impl FnOnce(Option<&V>) -> R,
     ) -> Result<R, StateError> {
-        if let Engine::Heap(_) = &self.engine {
-            let slot = self.slots.get_mut::<One<V>>(slot);
-            if let Body::Heap(table) = &mut slot.body {
-                return match table.read(&self.at, namespace) {
-                    Some(cell) => Ok(look(cell.0.as_ref())),
-                    None if self.at.epoch == 0 => Err(no_key(slot)),
-                    None => Ok(look(None)),
-                };
-            }
+        if let Some(Slot { body: Body::Heap(table), .. }) = self.slots.get_mut(handle.at()) {
+            return match table.read(&self.at, namespace) {
+                Some(cell) => Ok(look(cell.0.as_ref())),
+                None if self.at.epoch == 0 => Err(no_key(handle)),
+                None => Ok(look(None)),
+            };
         }
-        self.with_cached(slot, namespace, Load::Read, |cell: &mut One<V>, _| {
-            Ok((look(cell.0.as_ref()), Touch::Clean))
+        let mut result = None;
+        self.read_elsewhere(handle, namespace, |value| result = Some(look(value)))?;
+        Ok(result.expect("the record has been looked at"))
+    }
+
+    /// Looks at a record over a store, or by a handle that is not bound yet.
+    #[inline(never)]
+    fn read_elsewhere<V: Record + Clone>(
+        &mut self,
+        handle: &Binding<One<V>>,
+        namespace: &[u8],
+        look: impl FnOnce(Option<&V>),
+    ) -> Result<(), StateError> {
+        let slot = self.slot(handle)?;
+        if let Some(Slot { body: Body::Heap(table), .. }) = self.slots.get_mut(slot) {
+            let found = table.read(&self.at, namespace);
+            if found.is_none() && self.at.epoch == 0 {
+                return Err(no_key(handle));
+            }
+            look(found.and_then(|cell| cell.0.as_ref()));
+            return Ok(());
+        }
+        self.with_cached(handle, namespace, Load::Read, |cell: &mut One<V>, _| {
+            look(cell.0.as_ref());
+            Ok(((), Touch::Clean))
         })
     }
 
@@ -57,36 +78,43 @@ impl KeyedStateBackend {
     #[inline]
     pub(crate) fn change_record<V: Record + Clone, R>(
         &mut self,
-        slot: usize,
+        handle: &Binding<One<V>>,
         namespace: &[u8],
         load: Load,
         change: impl FnOnce(&mut Option<V>) -> R,
     ) -> Result<R, StateError> {
-        if let Engine::Heap(_) = &self.engine {
-            let slot = self.slots.get_mut::<One<V>>(slot);
-            if let Body::Heap(table) = &mut slot.body {
-                if self.at.epoch == 0 {
-                    return Err(no_key(slot));
-                }
-                return Ok(table.change(&self.at, namespace, |cell| change(&mut cell.0)));
+        let result = match self.slots.get_mut(handle.at()) {
+            Some(Slot { body: Body::Heap(table), .. }) if namespace.is_empty() => {
+                table.change_plain(&self.at, |cell| change(&mut cell.0))
             }
-        }
-        // Its result comes back by a way of its own: where a call writes into this function's, the path
-        // above goes through memory, too.
-        let mut result = None;
-        self.change_cached(slot, namespace, load, |value| result = Some(change(value)))?;
-        Ok(result.expect("the change has been made"))
+            _ => {
+                // The result comes back by a way of its own: where a call writes into this function's, the
+                // path above goes through memory, too.
+                let mut result = None;
+                let change = |value: &mut Option<V>| result = Some(change(value));
+                self.change_elsewhere(handle, namespace, load, change)?;
+                result
+            }
+        };
+        result.ok_or_else(|| no_key(handle))
     }
 
+    /// Changes a record in a namespace, over a store, or by a handle that is not bound yet. Nothing is done
+    /// if no key is current.
     #[inline(never)]
-    fn change_cached<V: Record + Clone>(
+    fn change_elsewhere<V: Record + Clone>(
         &mut self,
-        slot: usize,
+        handle: &Binding<One<V>>,
         namespace: &[u8],
         load: Load,
         change: impl FnOnce(&mut Option<V>),
     ) -> Result<(), StateError> {
-        self.with_cached(slot, namespace, load, |cell: &mut One<V>, _| {
+        let slot = self.slot(handle)?;
+        if let Some(Slot { body: Body::Heap(table), .. }) = self.slots.get_mut(slot) {
+            table.change(&self.at, namespace, |cell| change(&mut cell.0));
+            return Ok(());
+        }
+        self.with_cached(handle, namespace, load, |cell: &mut One<V>, _| {
             let was_absent = load == Load::Read && cell.0.is_none();
             change(&mut cell.0);
             // Absent before and after: there is nothing to write.
@@ -98,31 +126,24 @@ impl KeyedStateBackend {
     /// Works on the map of the current key.
     pub(crate) fn with_map<V: Record + Clone, R>(
         &mut self,
-        slot: usize,
+        handle: &Binding<MapCell<V>>,
         namespace: &[u8],
         work: impl FnOnce(&mut MapCell<V>, &mut Reader<'_>) -> Result<(R, Touch), StateError>,
     ) -> Result<R, StateError> {
-        if let Engine::Heap(_) = &self.engine {
-            let slot = self.slots.get_mut::<MapCell<V>>(slot);
-            if let Body::Heap(table) = &mut slot.body {
-                if self.at.epoch == 0 {
-                    return Err(no_key(slot));
-                }
-                let (state, at) = (&slot.meta, &self.at);
-                let mut reader = Reader { link: None, state, at, namespace };
-                let work = |cell: &mut MapCell<V>| work(cell, &mut reader);
-                return table.change(&self.at, namespace, work).map(|(result, _)| result);
-            }
+        let slot = self.slot(handle)?;
+        if let Some(Slot { meta, body: Body::Heap(table) }) = self.slots.get_mut(slot) {
+            let mut reader = Reader { link: None, state: meta, at: &self.at, namespace };
+            let work = |cell: &mut MapCell<V>| work(cell, &mut reader);
+            let worked = table.change(&self.at, namespace, work);
+            return worked.unwrap_or_else(|| Err(no_key(handle))).map(|(result, _)| result);
         }
-        self.with_cached(slot, namespace, Load::Read, work)
+        self.with_cached(handle, namespace, Load::Read, work)
     }
 
     /// Beside an access to a state with a time to live: looks at a few other cells in memory, and lets
     /// `clean` remove what has expired. A store cleans up when it compacts.
-    pub(crate) fn sweep<C: Cell>(&mut self, slot: usize, clean: impl FnMut(&mut C) -> u64) {
-        if let Engine::Heap(_) = &self.engine
-            && let Body::Heap(table) = &mut self.slots.get_mut::<C>(slot).body
-        {
+    pub(crate) fn sweep<C: Cell>(&mut self, handle: &Binding<C>, clean: impl FnMut(&mut C) -> u64) {
+        if let Some(Slot { body: Body::Heap(table), .. }) = self.slots.get_mut(handle.at()) {
             table.sweep(SWEPT, clean);
         }
     }
@@ -130,19 +151,20 @@ impl KeyedStateBackend {
     /// Works on a cell of a cached key, fetched if need be.
     fn with_cached<C: Cell, R>(
         &mut self,
-        slot: usize,
+        handle: &Binding<C>,
         namespace: &[u8],
         load: Load,
         work: impl FnOnce(&mut C, &mut Reader<'_>) -> Result<(R, Touch), StateError>,
     ) -> Result<R, StateError> {
+        let slot = self.slot(handle)?;
         let Engine::Cached(engine) = &mut self.engine else {
             unreachable!("cells are either all in memory or cached")
         };
         if self.at.epoch == 0 {
-            return Err(no_key(self.slots.get_mut::<C>(slot)));
+            return Err(no_key(handle));
         }
         let index = engine.enter(&self.at, &mut self.slots)?;
-        let Slot { meta, body: Body::Cached(cells) } = self.slots.get_mut::<C>(slot) else {
+        let Some(Slot { meta, body: Body::Cached(cells) }) = self.slots.get_mut(slot) else {
             unreachable!("cells are either all in memory or cached")
         };
         let cells = cells_at(cells, index);
@@ -176,6 +198,6 @@ impl KeyedStateBackend {
 }
 
 #[cold]
-fn no_key<C>(slot: &Slot<C>) -> StateError {
-    StateError::NoKey { state: slot.meta.name.to_string() }
+fn no_key<C: Cell>(handle: &Binding<C>) -> StateError {
+    StateError::NoKey { state: handle.name().to_owned() }
 }

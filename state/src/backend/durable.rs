@@ -131,7 +131,7 @@ impl KeyedStateBackend {
 
     /// Where this backend may put copies of tables.
     fn scratch(&self) -> PathBuf {
-        let own = || format!("slackwater-restore-{}-{}", std::process::id(), self.id);
+        let own = || format!("slackwater-restore-{}-{}", std::process::id(), self.slots.id());
         self.scratch.clone().unwrap_or_else(|| std::env::temp_dir().join(own()))
     }
 
