@@ -174,11 +174,7 @@ impl<T> BatchBuffer<T> {
     ///
     /// The value.
     #[inline(always)]
-    pub(crate) fn push_within(
-        &mut self,
-        value: T,
-        timestamp: Option<Timestamp>,
-    ) -> Result<(), T> {
+    pub(crate) fn push_within(&mut self, value: T, timestamp: Option<Timestamp>) -> Result<(), T> {
         if self.pending.len() + 1 >= element::BATCH_RECORDS {
             return Err(value);
         }
