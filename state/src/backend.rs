@@ -19,10 +19,12 @@ use element::{Clock, KeyGroups, KeyHash, MaxParallelism, SystemClock, Timestamp}
 
 pub(crate) use access::{Load, Touch};
 pub use keys::{KeyEntry, KeyedState};
+pub use prefetch::ComingKeys;
 
 use crate::cell::Cell;
+use crate::current_key::CurrentKey;
 use crate::handle::{Binding, StateDescriptor};
-use crate::heap::{CurrentKey, Cut, HeapTable};
+use crate::heap::{Cut, HeapTable};
 use crate::slot::{AnySlot, Body, Meta, Slot};
 use crate::slots::{SlotRef, Slots};
 use crate::snapshot::RestoredStates;
@@ -155,7 +157,8 @@ impl KeyedStateBackend {
         self.expiry.set_watermark(watermark);
     }
 
-    /// Sets the key that handles work on. Costs one comparison when it is current already.
+    /// Sets the key that handles work on: its canonical bytes, and their [hash](element::hash_key_bytes).
+    /// Costs one comparison when it is current already.
     #[inline]
     pub fn set_current_key(&mut self, hash: KeyHash, key: &[u8]) {
         self.at.enter(hash.0, key);

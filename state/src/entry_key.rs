@@ -22,7 +22,7 @@ pub(crate) enum EntryKey {
 
 /// Eight bytes that are written and read as one: what is read in wider pieces than it was written in waits
 /// for all that was written before.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(align(8))]
 pub(crate) struct Word(pub(crate) [u8; 8]);
 

@@ -56,6 +56,8 @@ pub struct StateDescriptor {
 }
 
 /// What a user's handle holds: a binding to cells `P`, or, with a time to live, to cells `S`.
+// With a tag of its own: it is looked at on every access.
+#[repr(u8)]
 pub(crate) enum Handle<P, S> {
     Plain(Binding<P>),
     Expiring(Binding<S>, TtlConfig),

@@ -1,184 +1,41 @@
 //! [`HeapTable`]: all cells of one state in memory, by hash range.
 //!
-//! The subtask's range of the hash is cut into 64 to 128 shards, each a hash table. A snapshot takes
-//! every shard as it is and shares it; the first access to a shared shard copies that shard, unless
-//! the snapshot has let go of it. So a snapshot costs nothing when it is taken, and one shard's copy
-//! at a time after.
+//! The subtask's range of the hash is cut into 64 to 128 shards, each a hash table; into one or two while
+//! there are few entries, which then lie close together. A snapshot takes every shard as it is and shares
+//! it; the first access to a shared shard copies that shard, unless the snapshot has let go of it. So a
+//! snapshot costs nothing when it is taken, and one shard's copy at a time after.
 //!
 //! A shared shard lies behind a lock, for records need not be `Sync`: its owner may wait while the
 //! snapshot encodes that shard.
 
+mod cut;
+mod shard;
+
 use std::sync::Arc;
 
-use element::{KeyGroups, KeyHash};
-use hashbrown::HashTable;
-use hashbrown::hash_table::OccupiedEntry;
+use element::KeyHash;
 use parking_lot::Mutex;
 
-use crate::backend::KeyEntry;
+use crate::backend::{ComingKeys, KeyEntry};
 use crate::cell::Cell;
+use crate::current_key::CurrentKey;
 use crate::entry_key::{EntryKey, Word};
+use crate::slot::Meta;
+use crate::snapshot::FrozenTable;
+pub(crate) use cut::Cut;
+pub(crate) use shard::{Entry, HashedKey, Shard, SharedShard, TableKey, spread};
+use shard::{Holding, change_held, clean_at, insert_changed, own, slot_hash};
 
-/// The current key, as tables see it.
-#[derive(Debug)]
-pub(crate) struct CurrentKey {
-    pub(crate) hash: u64,
-    /// Changes with every change of the key; 0 while there is none.
-    pub(crate) epoch: u64,
-    pub(crate) key: EntryKey,
-}
-
-impl CurrentKey {
-    /// No key.
-    pub(crate) fn none() -> Self {
-        Self { hash: 0, epoch: 0, key: EntryKey::plain(&[]) }
-    }
-
-    /// Becomes this key, if it is not that.
-    #[inline]
-    pub(crate) fn enter(&mut self, hash: u64, key: &[u8]) {
-        match <[u8; 8]>::try_from(key) {
-            Ok(word) => _ = self.enter_word(hash, word),
-            Err(_) if self.is(key) => {}
-            Err(_) => {
-                self.hash = hash;
-                self.epoch += 1;
-                self.key = EntryKey::plain(key);
-            }
-        }
-    }
-
-    /// Becomes this key of eight bytes. False if it is that.
-    // Hash and word are written either way: who comes next need not wait to read them from here.
-    #[inline]
-    pub(crate) fn enter_word(&mut self, hash: u64, word: [u8; 8]) -> bool {
-        self.hash = hash;
-        let EntryKey::Word(own) = &mut self.key else {
-            self.leave_long(word);
-            return true;
-        };
-        let is_new = *own != Word(word);
-        *own = Word(word);
-        if is_new {
-            self.epoch += 1;
-        }
-        is_new
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn leave_long(&mut self, word: [u8; 8]) {
-        self.key = EntryKey::Word(Word(word));
-        self.epoch += 1;
-    }
-
-    /// Whether it is this key.
-    #[inline]
-    pub(crate) fn is(&self, key: &[u8]) -> bool {
-        match <[u8; 8]>::try_from(key) {
-            Ok(word) => self.key.is_word(Word(word)),
-            Err(_) => self.epoch > 0 && self.key.is_plain(key),
-        }
-    }
-
-    /// Whether `entry` is that of this key without a namespace.
-    #[inline]
-    fn is_of<C>(&self, entry: &Entry<C>) -> bool {
-        match self.key {
-            EntryKey::Word(word) => entry.key.is_word(word),
-            _ => self.is_long_of(entry),
-        }
-    }
-
-    // Apart, so that the key is not read where the word is enough.
-    #[inline(never)]
-    fn is_long_of<C>(&self, entry: &Entry<C>) -> bool {
-        entry.hash == self.hash && entry.key == self.key
-    }
-}
-
-/// The hash of a table's slot. The top bits of a key's hash are the same all over a shard or a
-/// subtask, and hash tables tell entries apart by the top bits: the low ones come there.
-#[inline]
-pub(crate) fn spread(hash: u64) -> u64 {
-    hash.rotate_left(32)
-}
-
-#[inline]
-fn slot_hash(hash: u64, namespace: &[u8]) -> u64 {
-    if namespace.is_empty() {
-        spread(hash)
-    } else {
-        spread(hash) ^ element::hash_key_bytes(namespace).0
-    }
-}
-
-/// One entry of a table.
-#[derive(Clone, Debug)]
-pub(crate) struct Entry<C> {
-    pub(crate) hash: u64,
-    pub(crate) key: EntryKey,
-    pub(crate) cell: C,
-}
-
-/// A table of one part of the hash range.
-pub(crate) type Shard<C> = HashTable<Entry<C>>;
-
-/// A shard that a snapshot and its table hold.
-pub(crate) type SharedShard<C> = Arc<Mutex<Shard<C>>>;
-
-#[derive(Debug)]
-enum Holding<C> {
-    Own(Shard<C>),
-    /// A snapshot reads it.
-    Shared(SharedShard<C>),
-}
-
-/// How the hash range is cut.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Cut {
-    first: u64,
-    shift: u32,
-    shards: usize,
-}
-
-impl Cut {
-    pub(crate) fn of(groups: KeyGroups) -> Self {
-        let (first, last) =
-            groups.hash_range().map_or((0, 0), |range| (*range.start(), *range.end()));
-        let span = last - first;
-        let shift = (64 - span.leading_zeros()).saturating_sub(7);
-        let shards = usize::try_from(span >> shift).expect("seven bits are left") + 1;
-        Self { first, shift, shards }
-    }
-
-    pub(crate) fn shards(self) -> usize {
-        self.shards
-    }
-
-    /// The shard of a hash; hashes outside of the range fall into its first and last.
-    #[inline]
-    pub(crate) fn shard_of(self, hash: u64) -> usize {
-        let shard = self.place_of(hash);
-        if shard < self.shards { shard } else { self.outside(hash) }
-    }
-
-    /// The shard of a hash of the range.
-    #[inline]
-    fn place_of(self, hash: u64) -> usize {
-        (hash.wrapping_sub(self.first) >> self.shift) as usize
-    }
-
-    #[cold]
-    fn outside(self, hash: u64) -> usize {
-        if hash < self.first { 0 } else { self.shards - 1 }
-    }
-}
+/// Entries up to which a table has few shards.
+const FEW: usize = 1 << 12;
 
 /// All cells of one state.
 #[derive(Debug)]
 pub(crate) struct HeapTable<C> {
+    /// How it is cut at this moment.
     cut: Cut,
+    /// How it is cut when it has grown.
+    many: Cut,
     shards: Vec<Holding<C>>,
     sweep: Sweep,
     /// Whether anything has ever been changed in a namespace.
@@ -194,9 +51,36 @@ struct Sweep {
 }
 
 impl<C: Cell> HeapTable<C> {
-    pub(crate) fn new(cut: Cut) -> Self {
-        let shards = (0..cut.shards()).map(|_| Holding::Own(Shard::new())).collect();
-        Self { cut, shards, sweep: Sweep::default(), has_namespaces: false }
+    /// An empty table, to be cut into shards by `many` when it has grown.
+    pub(crate) fn new(many: Cut) -> Self {
+        // What a cell has elsewhere in memory may be large: few of those are copied at once.
+        let cut = if std::mem::needs_drop::<C>() { many } else { many.few() };
+        let shards = empty_shards(cut);
+        Self { cut, many, shards, sweep: Sweep::default(), has_namespaces: false }
+    }
+
+    /// Before an entry comes: cuts a table that has grown into its many shards.
+    #[inline]
+    fn make_room(&mut self) {
+        if self.is_few() && self.len() >= FEW {
+            self.cut_up();
+        }
+    }
+
+    /// Whether it is cut into few shards.
+    fn is_few(&self) -> bool {
+        self.cut != self.many
+    }
+
+    #[cold]
+    fn cut_up(&mut self) {
+        self.cut = self.many;
+        (self.sweep.shard, self.sweep.bucket) = (0, 0);
+        for mut few in std::mem::replace(&mut self.shards, empty_shards(self.many)) {
+            for entry in std::mem::take(own(&mut few)).into_entries() {
+                self.shard_mut(entry.key.hash).insert(entry);
+            }
+        }
     }
 
     /// Looks at the next `buckets` places of the table and lets `clean` change what lies there; a cell
@@ -204,25 +88,22 @@ impl<C: Cell> HeapTable<C> {
     pub(crate) fn sweep(&mut self, buckets: usize, mut clean: impl FnMut(&mut C) -> u64) {
         for _ in 0..buckets {
             let Sweep { shard, bucket, .. } = self.sweep;
-            let table = match self.shards.get_mut(shard) {
-                Some(Holding::Own(table)) if bucket < table.num_buckets() => table,
-                Some(_) => {
-                    (self.sweep.shard, self.sweep.bucket) = (shard + 1, 0);
-                    continue;
-                }
-                None => {
-                    (self.sweep.shard, self.sweep.bucket) = (0, 0);
-                    continue;
-                }
+            let Some(Holding::Own(Shard { words, others })) = self.shards.get_mut(shard) else {
+                self.sweep.shard = if shard < self.shards.len() { shard + 1 } else { 0 };
+                self.sweep.bucket = 0;
+                continue;
             };
             self.sweep.bucket += 1;
-            let Some(entry) = table.get_bucket_mut(bucket) else { continue };
-            self.sweep.removed += clean(&mut entry.cell);
-            if entry.cell.is_vacant()
-                && let Ok(entry) = table.get_bucket_entry(bucket)
-            {
-                entry.remove();
-            }
+            self.sweep.removed += match bucket.checked_sub(words.num_buckets()) {
+                None => clean_at(words, bucket, &mut clean),
+                Some(bucket) if bucket < others.num_buckets() => {
+                    clean_at(others, bucket, &mut clean)
+                }
+                Some(_) => {
+                    (self.sweep.shard, self.sweep.bucket) = (shard + 1, 0);
+                    0
+                }
+            };
         }
     }
 
@@ -236,21 +117,37 @@ impl<C: Cell> HeapTable<C> {
         held.sum::<usize>() * (self.shards.len() / sample.max(1))
     }
 
-    /// Looks at the entries without namespace of these hashes, and answers how many looks are of use: those
+    /// Looks at the entries without namespace of these keys, and answers how many looks are of use: those
     /// at entries, and at places where one may come, which lie where there are no namespaces.
-    pub(crate) fn prefetch(&self, hashes: &[KeyHash]) -> usize {
-        let is_there = |hash: &&KeyHash| {
-            let hash = hash.0;
-            let Some(Holding::Own(table)) = self.shards.get(self.cut.shard_of(hash)) else {
-                return false;
-            };
-            // Both ends of the entry are read, for it may lie across two lines of memory.
-            match table.find(spread(hash), |entry| entry.hash == hash) {
-                Some(entry) => !entry.cell.is_vacant(),
-                None => !self.has_namespaces,
+    pub(crate) fn prefetch(&self, keys: ComingKeys<'_>) -> usize {
+        // Both ends of an entry are read, for it may lie across two lines of memory.
+        let of_use = |found: Option<&C>| found.map_or(!self.has_namespaces, |c| !c.is_vacant());
+        match keys {
+            ComingKeys::Words(words) => {
+                let is_of_use = |(word, hash): &&([u8; 8], KeyHash)| {
+                    let Some(shard) = self.own_shard(*hash) else { return false };
+                    let same = |entry: &Entry<Word, C>| entry.key == Word(*word);
+                    of_use(shard.words.find(spread(hash.0), same).map(|entry| &entry.cell))
+                };
+                words.iter().filter(is_of_use).count()
             }
-        };
-        hashes.iter().filter(is_there).count()
+            ComingKeys::Hashes(hashes) => {
+                let is_of_use = |hash: &&KeyHash| {
+                    let Some(shard) = self.own_shard(**hash) else { return false };
+                    let same = |entry: &Entry<HashedKey, C>| entry.key.hash == hash.0;
+                    of_use(shard.others.find(spread(hash.0), same).map(|entry| &entry.cell))
+                };
+                hashes.iter().filter(is_of_use).count()
+            }
+        }
+    }
+
+    /// The shard of a hash, if no snapshot reads it.
+    fn own_shard(&self, hash: KeyHash) -> Option<&Shard<C>> {
+        match self.shards.get(self.cut.shard_of(hash.0)) {
+            Some(Holding::Own(shard)) => Some(shard),
+            _ => None,
+        }
     }
 
     /// Entries that sweeps have removed.
@@ -261,15 +158,17 @@ impl<C: Cell> HeapTable<C> {
     /// Reads the cell of a key, if there is one.
     #[inline]
     pub(crate) fn read(&mut self, at: &CurrentKey, namespace: &[u8]) -> Option<&C> {
-        let table = self.shard_mut(at.hash);
-        let entry = if namespace.is_empty() {
-            table.find(spread(at.hash), |entry| at.is_of(entry))
-        } else {
-            let parts = (at.key.key(), namespace);
-            let same = |entry: &Entry<C>| entry.hash == at.hash && entry.key.parts() == parts;
-            table.find(slot_hash(at.hash, namespace), same)
-        };
-        entry.map(|entry| &entry.cell)
+        let shard = self.shard_mut(at.hash);
+        if let EntryKey::Word(word) = at.key
+            && namespace.is_empty()
+        {
+            let found = shard.words.find(spread(at.hash), |entry| entry.key == word);
+            return found.map(|entry| &entry.cell);
+        }
+        let parts = (at.key.key(), namespace);
+        let same =
+            |entry: &Entry<HashedKey, C>| entry.key.hash == at.hash && entry.key.parts() == parts;
+        shard.others.find(slot_hash(at.hash, namespace), same).map(|entry| &entry.cell)
     }
 
     /// Changes the cell of the current key without a namespace in place: a vacant one if there is none, and a
@@ -280,14 +179,19 @@ impl<C: Cell> HeapTable<C> {
         at: &CurrentKey,
         change: impl FnOnce(&mut C) -> R,
     ) -> Option<R> {
-        let table = self.shard_mut(at.hash);
-        match table.find_entry(spread(at.hash), |entry| at.is_of(entry)) {
+        let EntryKey::Word(word) = at.key else {
+            let mut result = None;
+            self.change_other(at, &[], |cell| result = Some(change(cell)));
+            return result;
+        };
+        let words = &mut self.shard_mut(at.hash).words;
+        match words.find_entry(spread(at.hash), |entry| entry.key == word) {
             Ok(entry) => Some(change_held(entry, change)),
-            Err(absent) => {
+            Err(_) => {
                 // The result comes back by a way of its own: where a call writes into this function's, the
                 // path above goes through memory, too.
                 let mut result = None;
-                change_absent(absent.into_table(), at, |cell| result = Some(change(cell)));
+                self.change_absent(at.hash, word, |cell| result = Some(change(cell)));
                 result
             }
         }
@@ -303,20 +207,38 @@ impl<C: Cell> HeapTable<C> {
         if namespace.is_empty() {
             return self.change_plain(at, change);
         }
+        let mut result = None;
+        self.change_other(at, namespace, |cell| result = Some(change(cell)));
+        result
+    }
+
+    /// Changes the vacant cell of a word that has no entry.
+    // Apart, so that nothing is kept for it where there is one.
+    #[inline(never)]
+    fn change_absent(&mut self, hash: u64, word: Word, change: impl FnOnce(&mut C)) {
+        self.make_room();
+        insert_changed(&mut self.shard_mut(hash).words, || word, change);
+    }
+
+    /// Changes the cell of the current key, which is no word or in a namespace; nothing if there is none.
+    #[inline(never)]
+    fn change_other(&mut self, at: &CurrentKey, namespace: &[u8], change: impl FnOnce(&mut C)) {
         if at.epoch == 0 {
-            return None;
+            return;
         }
-        self.has_namespaces = true;
+        self.has_namespaces |= !namespace.is_empty();
         let parts = (at.key.key(), namespace);
         let slot = slot_hash(at.hash, namespace);
-        let same = |entry: &Entry<C>| entry.hash == at.hash && entry.key.parts() == parts;
-        Some(match self.shard_mut(at.hash).find_entry(slot, same) {
+        let same =
+            |entry: &Entry<HashedKey, C>| entry.key.hash == at.hash && entry.key.parts() == parts;
+        match self.shard_mut(at.hash).others.find_entry(slot, same) {
             Ok(entry) => change_held(entry, change),
-            Err(absent) => {
-                let key = || EntryKey::new(parts.0, parts.1);
-                insert_changed(absent.into_table(), slot, at.hash, key, change)
+            Err(_) => {
+                self.make_room();
+                let key = || HashedKey { hash: at.hash, key: EntryKey::new(parts.0, parts.1) };
+                insert_changed(&mut self.shard_mut(at.hash).others, key, change);
             }
-        })
+        }
     }
 
     /// The shard of a hash, for changing.
@@ -335,12 +257,21 @@ impl<C: Cell> HeapTable<C> {
         own(&mut self.shards[self.cut.outside(hash)])
     }
 
+    /// The table as it is, shared from here on.
+    pub(crate) fn freeze(&mut self, meta: Meta) -> FrozenTable<C> {
+        if self.is_few() {
+            FrozenTable::few(meta, self.share(), self.many)
+        } else {
+            FrozenTable::many(meta, self.share())
+        }
+    }
+
     /// The shards as they are, shared from here on.
-    pub(crate) fn share(&mut self) -> Vec<SharedShard<C>> {
+    fn share(&mut self) -> Vec<SharedShard<C>> {
         self.shards
             .iter_mut()
             .map(|holding| {
-                let shared = match std::mem::replace(holding, Holding::Own(Shard::new())) {
+                let shared = match std::mem::replace(holding, Holding::Own(Shard::default())) {
                     Holding::Own(table) => Arc::new(Mutex::new(table)),
                     Holding::Shared(table) => table,
                 };
@@ -353,19 +284,14 @@ impl<C: Cell> HeapTable<C> {
     /// The cell of any key, made if there is none: for restoring.
     pub(crate) fn cell_mut(&mut self, hash: u64, key: &[u8], namespace: &[u8]) -> &mut C {
         self.has_namespaces |= !namespace.is_empty();
-        let table = self.shard_mut(hash);
-        let same = |entry: &Entry<C>| entry.hash == hash && entry.key.parts() == (key, namespace);
-        let entry =
-            table.entry(slot_hash(hash, namespace), same, |entry| rehash(entry)).or_insert_with(
-                || Entry { hash, key: EntryKey::new(key, namespace), cell: C::default() },
-            );
-        &mut entry.into_mut().cell
+        self.make_room();
+        self.shard_mut(hash).cell_mut(hash, EntryKey::new(key, namespace))
     }
 
     /// Appends the keys of all entries, once for each namespace.
     pub(crate) fn keys(&self, into: &mut Vec<KeyEntry>) {
         let mut take = |table: &Shard<C>| {
-            into.extend(table.iter().map(|entry| (KeyHash(entry.hash), entry.key.key().to_vec())));
+            table.for_each(|key, _| into.push((KeyHash(key.hash()), key.parts().0.to_vec())));
         };
         for holding in &self.shards {
             match holding {
@@ -385,69 +311,90 @@ impl<C: Cell> HeapTable<C> {
     }
 }
 
-fn rehash<C>(entry: &Entry<C>) -> u64 {
-    slot_hash(entry.hash, entry.key.namespace())
+fn empty_shards<C>(cut: Cut) -> Vec<Holding<C>> {
+    (0..cut.shards()).map(|_| Holding::Own(Shard::default())).collect()
 }
 
-/// The table, for changing: copied if a snapshot still reads it.
-#[inline]
-fn own<C: Cell>(holding: &mut Holding<C>) -> &mut Shard<C> {
-    if let Holding::Shared(_) = holding {
-        unshare(holding);
-    }
-    match holding {
-        Holding::Own(table) => table,
-        Holding::Shared(_) => unreachable!("it has just been made our own"),
-    }
-}
+#[cfg(test)]
+mod tests {
+    use element::{KeyGroups, MaxParallelism, hash_key_bytes};
 
-#[cold]
-fn unshare<C: Cell>(holding: &mut Holding<C>) {
-    if let Holding::Shared(shared) = std::mem::replace(holding, Holding::Own(Shard::new())) {
-        let table = match Arc::try_unwrap(shared) {
-            Ok(table) => table.into_inner(),
-            Err(shared) => shared.lock().clone(),
+    use super::*;
+    use crate::cell::One;
+    use crate::handle::StateKind;
+    use crate::snapshot::FrozenSlot;
+    use crate::store::WriteBatch;
+    use crate::store_key::{StateId, StoreKey};
+
+    type Cells = One<u64>;
+
+    fn meta() -> Meta {
+        let (name, kind) = ("number".into(), StateKind::Value);
+        Meta { name, id: StateId::of("number"), kind, schema: Cells::schema(), ttl: None }
+    }
+
+    /// Sets every key below `keys` to itself and `more`.
+    fn set(table: &mut HeapTable<Cells>, keys: u64, more: u64) {
+        let mut at = CurrentKey::none();
+        for key in 0..keys {
+            let bytes = key.to_be_bytes();
+            at.enter(hash_key_bytes(&bytes).0, &bytes);
+            table.change(&at, &[], |cell| cell.0 = Some(key + more)).expect("a key is current");
+        }
+    }
+
+    fn sum(table: &mut HeapTable<Cells>, keys: u64) -> u64 {
+        let mut at = CurrentKey::none();
+        let of_key = |key: u64| {
+            let bytes = key.to_be_bytes();
+            at.enter(hash_key_bytes(&bytes).0, &bytes);
+            table.read(&at, &[]).and_then(|cell| cell.0).expect("the key is there")
         };
-        *holding = Holding::Own(table);
+        (0..keys).map(of_key).sum()
     }
-}
 
-/// Changes the cell of an entry; an entry that is left vacant is removed.
-#[inline]
-fn change_held<C: Cell, R>(
-    mut entry: OccupiedEntry<'_, Entry<C>>,
-    change: impl FnOnce(&mut C) -> R,
-) -> R {
-    let result = change(&mut entry.get_mut().cell);
-    if entry.get().cell.is_vacant() {
-        entry.remove();
+    /// What a snapshot writes, part by part: the number of entries and the sum of values.
+    fn written(mut frozen: FrozenTable<Cells>, cut: Cut) -> (usize, u64) {
+        let (mut entries, mut sum, mut batch) = (0, 0, WriteBatch::new());
+        for shard in 0..cut.shards() {
+            batch.clear();
+            frozen.emit(shard, &mut batch);
+            for (key, value) in batch.iter() {
+                let at = StoreKey::parse(key).expect("a store key");
+                assert_eq!(cut.shard_of(at.hash.0), shard);
+                let value: u64 = element::decode_exact(value.expect("a value")).expect("a number");
+                (entries, sum) = (entries + 1, sum + value);
+            }
+        }
+        (entries, sum)
     }
-    result
-}
 
-/// Changes the vacant cell of the current key, which has no entry; nothing if no key is current.
-// Apart, so that nothing is kept for it where there is an entry.
-#[inline(never)]
-fn change_absent<C: Cell>(table: &mut Shard<C>, at: &CurrentKey, change: impl FnOnce(&mut C)) {
-    if at.epoch > 0 {
-        insert_changed(table, spread(at.hash), at.hash, || at.key.clone(), change);
+    #[test]
+    fn a_table_that_grows_keeps_all_and_so_do_snapshots_from_before() {
+        let cut = Cut::of(KeyGroups::all(MaxParallelism::DEFAULT));
+        let mut table = HeapTable::new(cut);
+        let (few, many) = (FEW as u64 - 1, 2 * FEW as u64);
+        let upto = |keys: u64| keys * (keys - 1) / 2;
+        set(&mut table, few, 0);
+        let before = [table.freeze(meta()), table.freeze(meta())];
+        assert!(table.is_few());
+        set(&mut table, many, 1);
+        assert!(!table.is_few());
+        let after = [table.freeze(meta()), table.freeze(meta())];
+        set(&mut table, many, 2);
+        assert_eq!((table.len() as u64, sum(&mut table, many)), (many, upto(many) + 2 * many));
+        for frozen in before {
+            assert_eq!(written(frozen, cut), (few as usize, upto(few)));
+        }
+        for frozen in after {
+            assert_eq!(written(frozen, cut), (many as usize, upto(many) + many));
+        }
     }
-}
 
-/// Changes a vacant cell, which becomes an entry unless it stays vacant.
-#[inline]
-fn insert_changed<C: Cell, R>(
-    table: &mut Shard<C>,
-    slot: u64,
-    hash: u64,
-    key: impl FnOnce() -> EntryKey,
-    change: impl FnOnce(&mut C) -> R,
-) -> R {
-    let mut cell = C::default();
-    let result = change(&mut cell);
-    if !cell.is_vacant() {
-        let entry = Entry { hash, key: key(), cell };
-        table.insert_unique(slot, entry, |entry| rehash(entry));
+    #[test]
+    fn cells_with_more_elsewhere_in_memory_are_cut_finely_from_the_start() {
+        let cut = Cut::of(KeyGroups::all(MaxParallelism::DEFAULT));
+        assert!(HeapTable::<One<u64>>::new(cut).is_few());
+        assert!(!HeapTable::<One<Vec<u64>>>::new(cut).is_few());
     }
-    result
 }

@@ -26,6 +26,7 @@ mod broadcast;
 mod cache;
 mod cell;
 mod counters;
+mod current_key;
 mod entry_key;
 mod error;
 mod expiry;
@@ -50,7 +51,7 @@ mod ttl;
 mod value;
 
 pub use aggregating::{AggregateFunction, AggregatingState};
-pub use backend::{KeyEntry, KeyedState, KeyedStateBackend, StateAccess, WriteMode};
+pub use backend::{ComingKeys, KeyEntry, KeyedState, KeyedStateBackend, StateAccess, WriteMode};
 pub use broadcast::{BroadcastRead, BroadcastState, BroadcastWrite, ReadOnly};
 pub use counters::StateCounters;
 pub use error::{StateError, StoreFailure};

@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 
 use element::{KeyHash, Record};
 
-use crate::heap::CurrentKey;
+use crate::current_key::CurrentKey;
 use crate::slot::Meta;
 use crate::sorted::SortedPhase;
 use crate::store::{ByteStore, WriteBatch};

@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use element::{KeyHash, Schema};
 
-use crate::backend::KeyEntry;
+use crate::backend::{ComingKeys, KeyEntry};
 use crate::cell::Cell;
 use crate::handle::{StateDescriptor, StateKind};
 use crate::heap::HeapTable;
 use crate::link::StoreLink;
 use crate::migrate;
-use crate::snapshot::{FrozenSlot, FrozenTable, Restored};
+use crate::snapshot::{FrozenSlot, Restored};
 use crate::store::WriteBatch;
 use crate::store_key::{StateId, StoreKey};
 use crate::{StateError, TtlConfig};
@@ -46,6 +46,8 @@ pub(crate) struct Slot<C> {
 }
 
 /// Where the cells are.
+// With a tag of its own: it is looked at on every access.
+#[repr(u8)]
 pub(crate) enum Body<C> {
     /// All of them are in memory.
     Heap(HeapTable<C>),
@@ -141,7 +143,7 @@ pub(crate) trait AnySlot: Any + Send {
     fn estimated_len(&self) -> usize;
 
     /// As [`HeapTable::prefetch`]; over a store nothing is done.
-    fn prefetch(&self, hashes: &[KeyHash]) -> usize;
+    fn prefetch(&self, keys: ComingKeys<'_>) -> usize;
 
     /// Appends the keys of a table in memory, once for each namespace, in no order.
     fn keys(&self, into: &mut Vec<KeyEntry>);
@@ -186,8 +188,7 @@ impl<C: Cell> AnySlot for Slot<C> {
 
     fn freeze(&mut self) -> Option<Box<dyn FrozenSlot>> {
         let Body::Heap(table) = &mut self.body else { return None };
-        let shards = table.share().into_iter().map(Some).collect();
-        Some(Box::new(FrozenTable { meta: self.meta.clone(), shards }))
+        Some(Box::new(table.freeze(self.meta.clone())))
     }
 
     fn adopt(
@@ -220,9 +221,9 @@ impl<C: Cell> AnySlot for Slot<C> {
         }
     }
 
-    fn prefetch(&self, hashes: &[KeyHash]) -> usize {
+    fn prefetch(&self, keys: ComingKeys<'_>) -> usize {
         match &self.body {
-            Body::Heap(table) => table.prefetch(hashes),
+            Body::Heap(table) => table.prefetch(keys),
             Body::Cached(_) => 0,
         }
     }

@@ -5,6 +5,7 @@
 //! after the other current; [`crate::exchange::KeyRoute`] finds a batch's subtasks.
 
 use element::{Key, KeyHash, hash_key_bytes, hash_key_word};
+use state::ComingKeys;
 
 use super::keyed_parts::{CurrentKey, KeyedParts};
 use crate::user::Position;
@@ -16,9 +17,9 @@ const KEPT: usize = 64 << 10;
 pub(crate) struct HashedKeys<K> {
     /// The keys as words, with their hashes; empty if some are none.
     words: Vec<([u8; 8], KeyHash)>,
-    /// The hashes: as many as keys, or none where nobody has asked for those of words.
+    /// Else their hashes.
     hashes: Vec<KeyHash>,
-    /// Else the canonical bytes of all keys, one behind the other.
+    /// Their canonical bytes, one behind the other.
     bytes: Vec<u8>,
     /// Where each key's bytes end.
     ends: Vec<usize>,
@@ -39,17 +40,13 @@ impl<K> Default for HashedKeys<K> {
 }
 
 impl<K: Key> HashedKeys<K> {
-    /// The number of keys.
-    pub(crate) fn len(&self) -> usize {
-        self.words.len().max(self.ends.len())
-    }
-
-    /// The keys' hashes.
-    pub(crate) fn hashes(&mut self) -> &[KeyHash] {
-        if self.hashes.is_empty() {
-            self.hashes.extend(self.words.iter().map(|(_, hash)| *hash));
+    /// The keys, to tell a state backend of them before they come.
+    pub(crate) fn all(&self) -> ComingKeys<'_> {
+        if self.words.is_empty() {
+            ComingKeys::Hashes(&self.hashes)
+        } else {
+            ComingKeys::Words(&self.words)
         }
-        &self.hashes
     }
 
     /// Forgets all keys.
@@ -110,37 +107,57 @@ impl<K: Key> HashedKeys<K> {
         (self.ends, self.hashes) = (ends, hashes);
     }
 
-    /// Makes the key of one record the current one, for state and timers. Cheap when it is so already.
-    ///
-    /// # Panics
-    ///
-    /// If the block has no such record.
-    #[inline(always)]
-    pub(crate) fn enter<O>(
-        &mut self,
-        index: usize,
-        current: &mut CurrentKey<K>,
-        parts: &mut KeyedParts<O>,
-    ) {
-        if let Some((word, hash)) = self.words.get(index) {
-            return current.enter_word(*hash, *word, parts);
-        }
-        self.enter_bytes(index, current, parts);
+    /// The keys one by one, each to be made the current one: words, or the others.
+    // Two things, not one: what a call borrows of one lies in memory with all of it.
+    #[inline]
+    pub(crate) fn one_by_one(&mut self) -> (Words<'_>, LongKeys<'_, K>) {
+        let Self { words, hashes, bytes, ends, keys } = self;
+        (Words(words.iter()), LongKeys { hashes, bytes, ends, keys, index: 0, begin: 0 })
     }
+}
 
-    #[inline(never)]
-    fn enter_bytes<O>(
+/// Keys that are words and have not been entered yet.
+pub(crate) struct Words<'a>(std::slice::Iter<'a, ([u8; 8], KeyHash)>);
+
+impl Words<'_> {
+    /// Makes the next key, if need be of `others`, the current one for state and timers. False if there is
+    /// none. Cheap when it is so already.
+    #[inline(always)]
+    pub(crate) fn enter_next<K: Key, O>(
         &mut self,
-        index: usize,
+        others: &mut LongKeys<'_, K>,
         current: &mut CurrentKey<K>,
         parts: &mut KeyedParts<O>,
-    ) {
-        let begin = index.checked_sub(1).map_or(0, |before| self.ends[before]);
-        let bytes = &self.bytes[begin..self.ends[index]];
+    ) -> bool {
+        let Some((word, hash)) = self.0.next() else { return others.enter_next(current, parts) };
+        current.enter_word(*hash, *word, parts);
+        true
+    }
+}
+
+/// Keys as bytes that have not been entered yet.
+pub(crate) struct LongKeys<'a, K> {
+    hashes: &'a [KeyHash],
+    bytes: &'a [u8],
+    ends: &'a [usize],
+    keys: &'a mut [Option<K>],
+    /// The next key, and where its bytes begin.
+    index: usize,
+    begin: usize,
+}
+
+impl<K: Key> LongKeys<'_, K> {
+    #[inline(never)]
+    fn enter_next<O>(&mut self, current: &mut CurrentKey<K>, parts: &mut KeyedParts<O>) -> bool {
+        let Self { hashes, bytes, ends, keys, index, begin } = self;
+        let Some(end) = ends.get(*index) else { return false };
+        let bytes = &bytes[*begin..*end];
         if !parts.backend.is_current(bytes) {
-            let key = self.keys.get_mut(index).and_then(Option::take);
-            current.change(self.hashes[index], bytes, key, parts);
+            let key = keys.get_mut(*index).and_then(Option::take);
+            current.change(hashes[*index], bytes, key, parts);
         }
+        (*index, *begin) = (*index + 1, *end);
+        true
     }
 }
 
@@ -160,7 +177,7 @@ mod tests {
             KeySelector::owned(String::clone).hashed(&names, &mut Position::default(), &mut made);
             let whole = KeySelector::borrowed(|name: &String| name);
             whole.hashed(&names, &mut Position::default(), &mut borrowed);
-            assert_eq!((made.hashes(), borrowed.hashes()), (&hashes[..], &hashes[..]));
+            assert_eq!((&made.hashes[..], &borrowed.hashes[..]), (&hashes[..], &hashes[..]));
             assert_eq!((made.keys.len(), borrowed.keys.len()), (3, 0));
         }
     }
@@ -173,8 +190,8 @@ mod tests {
         let mut keys = HashedKeys::default();
         for round in 1..3 {
             KeySelector::owned(|n: &u64| *n).hashed(&numbers, &mut position, &mut keys);
-            assert_eq!((keys.words.len(), keys.ends.len(), keys.len()), (3, 0, 3));
-            assert_eq!(keys.hashes(), hashes);
+            assert_eq!((keys.words.len(), keys.ends.len()), (3, 0));
+            assert_eq!(keys.words.iter().map(|(_, hash)| *hash).collect::<Vec<_>>(), hashes);
             assert_eq!(position.begun(), 3 * round);
         }
     }
@@ -203,8 +220,8 @@ mod tests {
         let (mut keys, mut position) = (HashedKeys::default(), Position::default());
         KeySelector::borrowed(|odd: &Odd| odd).hashed(&values, &mut position, &mut keys);
         let hashes = values.map(|odd| hash_key_bytes(&key_bytes(&odd)));
-        assert_eq!((keys.words.len(), keys.ends.len(), keys.len()), (0, 3, 3));
-        assert_eq!(keys.hashes(), hashes);
+        assert_eq!((keys.words.len(), keys.ends.len()), (0, 3));
+        assert_eq!(keys.hashes, hashes);
         assert_eq!(position.begun(), 3);
     }
 }

@@ -128,13 +128,13 @@ where
                 selector.hashed(block, position, coming);
                 position.back_to(before);
                 if is_far {
-                    calls.context.parts.backend.prefetch(coming.hashes());
+                    calls.context.parts.backend.prefetch(coming.all());
                 }
-                for index in 0..coming.len() {
+                let (mut words, mut others) = coming.one_by_one();
+                while calls.enter_next(&mut words, &mut others) {
                     let Some(value) = values.next() else { break };
                     let timestamp = stamps.as_mut().and_then(Iterator::next);
                     position.next();
-                    coming.enter(index, calls.context.current, calls.context.parts);
                     calls.call(timestamp, |function, context| function.element(value, context))?;
                 }
             }

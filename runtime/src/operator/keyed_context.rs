@@ -3,6 +3,7 @@
 use element::{Key, Timestamp, decode_key_exact};
 use state::{KeyedStateBackend, StateAccess, TimerKind};
 
+use super::hashed_keys::{LongKeys, Words};
 use super::keyed_parts::{CurrentKey, KeyedParts, key_of};
 use super::process_function::RuntimeContext;
 use crate::output::{FirstError, Output};
@@ -33,6 +34,16 @@ impl<'a, F, K: Key, O> KeyedCalls<'a, F, K, O> {
     ) -> Self {
         let context = KeyedContext { parts, current, out, timestamp: None, failed };
         Self { function, context }
+    }
+
+    /// Makes the next key of a block the current one. False if there is none.
+    #[inline(always)]
+    pub(crate) fn enter_next(
+        &mut self,
+        words: &mut Words<'_>,
+        others: &mut LongKeys<'_, K>,
+    ) -> bool {
+        words.enter_next(others, self.context.current, self.context.parts)
     }
 
     /// Calls the function; what it emits has `timestamp`, unless it says another.

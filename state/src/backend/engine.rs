@@ -3,8 +3,9 @@
 use crate::StateError;
 use crate::backend::WriteMode;
 use crate::cache::KeyCache;
+use crate::current_key::CurrentKey;
 use crate::entry_key::EntryKey;
-use crate::heap::{CurrentKey, Cut};
+use crate::heap::Cut;
 use crate::link::StoreLink;
 use crate::slots::Slots;
 use crate::sorted::SortedPhase;

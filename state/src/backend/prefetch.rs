@@ -18,6 +18,24 @@ const WORTH: usize = 4;
 /// Times that nobody is asked to tell keys after it was of no use.
 const PAUSE: u32 = 64;
 
+/// Keys that come next.
+#[derive(Clone, Copy, Debug)]
+pub enum ComingKeys<'a> {
+    /// Keys of eight bytes, with their hashes.
+    Words(&'a [([u8; 8], KeyHash)]),
+    /// The hashes of other keys.
+    Hashes(&'a [KeyHash]),
+}
+
+impl ComingKeys<'_> {
+    fn len(self) -> usize {
+        match self {
+            Self::Words(words) => words.len(),
+            Self::Hashes(hashes) => hashes.len(),
+        }
+    }
+}
+
 impl KeyedStateBackend {
     /// Keys to be told at once: so many entries stay in the innermost cache between look and use.
     pub const PREFETCHED: usize = 64;
@@ -32,12 +50,12 @@ impl KeyedStateBackend {
         self.slots.iter().any(|slot| slot.estimated_len() >= FAR)
     }
 
-    /// Looks at what keys of these hashes hold without a namespace, in the states that are large, and
+    /// Looks at what these keys hold without a namespace, in the states that are large, and
     /// answers how many looks are of use: one at a key that is not there is, too, where it may come to be.
-    pub fn prefetch(&mut self, hashes: &[KeyHash]) -> usize {
+    pub fn prefetch(&mut self, keys: ComingKeys<'_>) -> usize {
         let large = self.slots.iter().filter(|slot| slot.estimated_len() >= FAR);
-        let found = large.map(|slot| slot.prefetch(hashes)).sum::<usize>();
-        if found.saturating_mul(WORTH) < hashes.len() {
+        let found = large.map(|slot| slot.prefetch(keys)).sum::<usize>();
+        if found.saturating_mul(WORTH) < keys.len() {
             self.prefetch_pause = PAUSE;
         }
         found

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::cell::Cell;
 use crate::expiry::{is_expired, stamped};
-use crate::heap::{Cut, SharedShard};
+use crate::heap::{Cut, Entry, HashedKey, Shard, SharedShard, TableKey};
 use crate::slot::Meta;
 use crate::store::{StoreSnapshot, WriteBatch};
 use crate::store_key::{StateId, StoreKey, hash_of};
@@ -57,26 +57,68 @@ impl std::fmt::Debug for dyn FrozenSlot {
     }
 }
 
+/// The table of one state.
 pub(crate) struct FrozenTable<C> {
-    pub(crate) meta: Meta,
-    pub(crate) shards: Vec<Option<SharedShard<C>>>,
+    meta: Meta,
+    cells: FrozenCells<C>,
+}
+
+enum FrozenCells<C> {
+    /// By the shards of the cut.
+    Many(Vec<Option<SharedShard<C>>>),
+    /// In fewer shards than those, not looked at yet.
+    Few(Vec<SharedShard<C>>, Cut),
+    /// What is left of them, the greatest hash first.
+    Sorted(Vec<Entry<HashedKey, C>>, Cut),
+}
+
+impl<C: Cell> FrozenTable<C> {
+    /// All shards of a table.
+    pub(crate) fn many(meta: Meta, shards: Vec<SharedShard<C>>) -> Self {
+        Self { meta, cells: FrozenCells::Many(shards.into_iter().map(Some).collect()) }
+    }
+
+    /// All shards of a table of few entries, which will be taken apart by `cut`.
+    pub(crate) fn few(meta: Meta, shards: Vec<SharedShard<C>>, cut: Cut) -> Self {
+        Self { meta, cells: FrozenCells::Few(shards, cut) }
+    }
 }
 
 impl<C: Cell> FrozenSlot for FrozenTable<C> {
     fn emit(&mut self, shard: usize, batch: &mut WriteBatch) {
-        let Some(shard) = self.shards.get_mut(shard).and_then(Option::take) else { return };
-        let state = self.meta.id;
-        for entry in &*shard.lock() {
-            let (key, namespace) = entry.key.parts();
-            let hash = KeyHash(entry.hash);
-            entry.cell.emit_all(&mut |map_key, value| {
-                let at = StoreKey { hash, key, state, namespace, map_key };
-                if let Some(encode) = value {
-                    batch.put_with(|out| at.push(out), encode);
+        let Self { meta, cells } = self;
+        if let FrozenCells::Few(shards, cut) = cells {
+            let copies = shards.iter().map(|shard| shard.lock().clone());
+            let mut all: Vec<_> = copies.flat_map(Shard::into_entries).collect();
+            all.sort_unstable_by_key(|entry| std::cmp::Reverse(entry.key.hash()));
+            *cells = FrozenCells::Sorted(all, *cut);
+        }
+        match cells {
+            FrozenCells::Many(shards) => {
+                let Some(shard) = shards.get_mut(shard).and_then(Option::take) else { return };
+                shard.lock().for_each(|key, cell| emit_entry(meta, key, cell, batch));
+            }
+            FrozenCells::Few(..) => {}
+            FrozenCells::Sorted(entries, cut) => {
+                let is_here =
+                    |entry: &mut Entry<HashedKey, C>| cut.shard_of(entry.key.hash()) <= shard;
+                while let Some(entry) = entries.pop_if(is_here) {
+                    emit_entry(meta, &entry.key, &entry.cell, batch);
                 }
-            });
+            }
         }
     }
+}
+
+fn emit_entry<C: Cell>(meta: &Meta, key: &dyn TableKey, cell: &C, batch: &mut WriteBatch) {
+    let hash = KeyHash(key.hash());
+    let (key, namespace) = key.parts();
+    cell.emit_all(&mut |map_key, value| {
+        let at = StoreKey { hash, key, state: meta.id, namespace, map_key };
+        if let Some(encode) = value {
+            batch.put_with(|out| at.push(out), encode);
+        }
+    });
 }
 
 impl PendingSnapshot {
