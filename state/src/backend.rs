@@ -260,6 +260,7 @@ impl KeyedStateBackend {
     }
 
     /// The slot of a handle's state, made if there is none of its name.
+    #[inline]
     pub(crate) fn slot<C: Cell>(&mut self, handle: &Binding<C>) -> Result<SlotRef<C>, StateError> {
         if self.slots.get_mut(handle.at()).is_none() {
             handle.set(self.declare(handle.descriptor())?);

@@ -10,6 +10,7 @@ use crate::handle::Binding;
 use crate::link::Reader;
 use crate::map_cell::MapCell;
 use crate::slot::{Body, Slot, cells_at};
+use crate::slots::SlotRef;
 
 /// Places of a table in memory that one access looks at for expired entries: enough that a pass over
 /// all takes a third as many accesses as there are entries.
@@ -60,7 +61,9 @@ impl KeyedStateBackend {
         look: impl FnOnce(Option<&V>),
     ) -> Result<(), StateError> {
         let slot = self.slot(handle)?;
-        if let Some(Slot { body: Body::Heap(table), .. }) = self.slots.get_mut(slot) {
+        if let Engine::Heap(_) = &self.engine
+            && let Some(Slot { body: Body::Heap(table), .. }) = self.slots.get_mut(slot)
+        {
             let found = table.read(&self.at, namespace);
             if found.is_none() && self.at.epoch == 0 {
                 return Err(no_key(handle));
@@ -68,7 +71,7 @@ impl KeyedStateBackend {
             look(found.and_then(|cell| cell.0.as_ref()));
             return Ok(());
         }
-        self.with_cached(handle, namespace, Load::Read, |cell: &mut One<V>, _| {
+        self.with_cached(handle, slot, namespace, Load::Read, |cell: &mut One<V>, _| {
             look(cell.0.as_ref());
             Ok(((), Touch::Clean))
         })
@@ -110,11 +113,13 @@ impl KeyedStateBackend {
         change: impl FnOnce(&mut Option<V>),
     ) -> Result<(), StateError> {
         let slot = self.slot(handle)?;
-        if let Some(Slot { body: Body::Heap(table), .. }) = self.slots.get_mut(slot) {
+        if let Engine::Heap(_) = &self.engine
+            && let Some(Slot { body: Body::Heap(table), .. }) = self.slots.get_mut(slot)
+        {
             table.change(&self.at, namespace, |cell| change(&mut cell.0));
             return Ok(());
         }
-        self.with_cached(handle, namespace, load, |cell: &mut One<V>, _| {
+        self.with_cached(handle, slot, namespace, load, |cell: &mut One<V>, _| {
             let was_absent = load == Load::Read && cell.0.is_none();
             change(&mut cell.0);
             // Absent before and after: there is nothing to write.
@@ -131,13 +136,15 @@ impl KeyedStateBackend {
         work: impl FnOnce(&mut MapCell<V>, &mut Reader<'_>) -> Result<(R, Touch), StateError>,
     ) -> Result<R, StateError> {
         let slot = self.slot(handle)?;
-        if let Some(Slot { meta, body: Body::Heap(table) }) = self.slots.get_mut(slot) {
+        if let Engine::Heap(_) = &self.engine
+            && let Some(Slot { meta, body: Body::Heap(table) }) = self.slots.get_mut(slot)
+        {
             let mut reader = Reader { link: None, state: meta, at: &self.at, namespace };
             let work = |cell: &mut MapCell<V>| work(cell, &mut reader);
             let worked = table.change(&self.at, namespace, work);
             return worked.unwrap_or_else(|| Err(no_key(handle))).map(|(result, _)| result);
         }
-        self.with_cached(handle, namespace, Load::Read, work)
+        self.with_cached(handle, slot, namespace, Load::Read, work)
     }
 
     /// Beside an access to a state with a time to live: looks at a few other cells in memory, and lets
@@ -152,11 +159,11 @@ impl KeyedStateBackend {
     fn with_cached<C: Cell, R>(
         &mut self,
         handle: &Binding<C>,
+        slot: SlotRef<C>,
         namespace: &[u8],
         load: Load,
         work: impl FnOnce(&mut C, &mut Reader<'_>) -> Result<(R, Touch), StateError>,
     ) -> Result<R, StateError> {
-        let slot = self.slot(handle)?;
         let Engine::Cached(engine) = &mut self.engine else {
             unreachable!("cells are either all in memory or cached")
         };
