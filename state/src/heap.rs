@@ -3,7 +3,8 @@
 //! The subtask's range of the hash is cut into 64 to 128 shards, each a hash table; into one or two while
 //! there are few entries, which then lie close together. A snapshot takes every shard as it is and shares
 //! it; the first access to a shared shard copies that shard, unless the snapshot has let go of it. So a
-//! snapshot costs nothing when it is taken, and one shard's copy at a time after.
+//! snapshot costs nothing when it is taken, and one shard's copy at a time after. Few entries are copied at
+//! once.
 //!
 //! A shared shard lies behind a lock, for records need not be `Sync`: its owner may wait while the
 //! snapshot encodes that shard.
@@ -23,8 +24,8 @@ use crate::entry_key::{EntryKey, Word};
 use crate::slot::Meta;
 use crate::snapshot::FrozenTable;
 pub(crate) use cut::Cut;
-pub(crate) use shard::{Entry, HashedKey, Shard, SharedShard, TableKey, spread};
-use shard::{Holding, change_held, clean_at, insert_changed, own, slot_hash};
+pub(crate) use shard::{Entry, SharedShard, TableKey, spread};
+use shard::{Holding, Shard, change_held, clean_at, insert_changed, own, slot_hash};
 
 /// Entries up to which a table has few shards.
 const FEW: usize = 1 << 12;
@@ -78,7 +79,7 @@ impl<C: Cell> HeapTable<C> {
         (self.sweep.shard, self.sweep.bucket) = (0, 0);
         for mut few in std::mem::replace(&mut self.shards, empty_shards(self.many)) {
             for entry in std::mem::take(own(&mut few)).into_entries() {
-                self.shard_mut(entry.key.hash).insert(entry);
+                self.shard_mut(entry.hash).insert(entry);
             }
         }
     }
@@ -134,7 +135,7 @@ impl<C: Cell> HeapTable<C> {
             ComingKeys::Hashes(hashes) => {
                 let is_of_use = |hash: &&KeyHash| {
                     let Some(shard) = self.own_shard(**hash) else { return false };
-                    let same = |entry: &Entry<HashedKey, C>| entry.key.hash == hash.0;
+                    let same = |entry: &Entry<EntryKey, C>| entry.hash == hash.0;
                     of_use(shard.others.find(spread(hash.0), same).map(|entry| &entry.cell))
                 };
                 hashes.iter().filter(is_of_use).count()
@@ -166,8 +167,7 @@ impl<C: Cell> HeapTable<C> {
             return found.map(|entry| &entry.cell);
         }
         let parts = (at.key.key(), namespace);
-        let same =
-            |entry: &Entry<HashedKey, C>| entry.key.hash == at.hash && entry.key.parts() == parts;
+        let same = |entry: &Entry<EntryKey, C>| entry.hash == at.hash && entry.key.parts() == parts;
         shard.others.find(slot_hash(at.hash, namespace), same).map(|entry| &entry.cell)
     }
 
@@ -217,7 +217,7 @@ impl<C: Cell> HeapTable<C> {
     #[inline(never)]
     fn change_absent(&mut self, hash: u64, word: Word, change: impl FnOnce(&mut C)) {
         self.make_room();
-        insert_changed(&mut self.shard_mut(hash).words, || word, change);
+        insert_changed(&mut self.shard_mut(hash).words, hash, || word, change);
     }
 
     /// Changes the cell of the current key, which is no word or in a namespace; nothing if there is none.
@@ -229,14 +229,13 @@ impl<C: Cell> HeapTable<C> {
         self.has_namespaces |= !namespace.is_empty();
         let parts = (at.key.key(), namespace);
         let slot = slot_hash(at.hash, namespace);
-        let same =
-            |entry: &Entry<HashedKey, C>| entry.key.hash == at.hash && entry.key.parts() == parts;
+        let same = |entry: &Entry<EntryKey, C>| entry.hash == at.hash && entry.key.parts() == parts;
         match self.shard_mut(at.hash).others.find_entry(slot, same) {
             Ok(entry) => change_held(entry, change),
             Err(_) => {
                 self.make_room();
-                let key = || HashedKey { hash: at.hash, key: EntryKey::new(parts.0, parts.1) };
-                insert_changed(&mut self.shard_mut(at.hash).others, key, change);
+                let key = || EntryKey::new(parts.0, parts.1);
+                insert_changed(&mut self.shard_mut(at.hash).others, at.hash, key, change);
             }
         }
     }
@@ -257,13 +256,13 @@ impl<C: Cell> HeapTable<C> {
         own(&mut self.shards[self.cut.outside(hash)])
     }
 
-    /// The table as it is, shared from here on.
+    /// The table as it is: its shards shared from here on, or a copy of few entries.
     pub(crate) fn freeze(&mut self, meta: Meta) -> FrozenTable<C> {
-        if self.is_few() {
-            FrozenTable::few(meta, self.share(), self.many)
-        } else {
-            FrozenTable::many(meta, self.share())
+        if !self.is_few() {
+            return FrozenTable::many(meta, self.share());
         }
+        let shards = self.shards.iter_mut().map(|holding| own(holding).clone());
+        FrozenTable::few(meta, shards.flat_map(Shard::into_entries).collect(), self.many)
     }
 
     /// The shards as they are, shared from here on.
@@ -291,7 +290,7 @@ impl<C: Cell> HeapTable<C> {
     /// Appends the keys of all entries, once for each namespace.
     pub(crate) fn keys(&self, into: &mut Vec<KeyEntry>) {
         let mut take = |table: &Shard<C>| {
-            table.for_each(|key, _| into.push((KeyHash(key.hash()), key.parts().0.to_vec())));
+            table.for_each(|hash, key, _| into.push((KeyHash(hash), key.parts().0.to_vec())));
         };
         for holding in &self.shards {
             match holding {

@@ -100,8 +100,7 @@ fn equal_keys_have_equal_bytes_and_one_hash() {
 #[test]
 fn keys_whose_hashes_collide_do_not_share_state() {
     let hash = KeyHash(0x1234_5678_9abc_def0);
-    // Of eight bytes nobody may say another hash than theirs; they are told apart by all of them.
-    let keys: Vec<Vec<u8>> = (0..50_u32).map(|key| key_bytes(&key)).collect();
+    let keys: Vec<Vec<u8>> = (0..50_u64).map(|key| key_bytes(&key)).collect();
     for kind in every_kind() {
         let mut subject = kind.open();
         let count = ValueState::<u64>::new("count");

@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use element::hash_key_word;
-use hashbrown::HashTable;
-use hashbrown::hash_table::OccupiedEntry;
+use hashbrown::hash_table::{self, HashTable, OccupiedEntry};
 use parking_lot::Mutex;
 
 use crate::cell::Cell;
@@ -27,52 +25,37 @@ pub(super) fn slot_hash(hash: u64, namespace: &[u8]) -> u64 {
     }
 }
 
-/// What an entry is found by.
+/// What entries are told apart by, beside their hashes.
 pub(crate) trait TableKey {
-    fn hash(&self) -> u64;
-
     /// The key's bytes and the namespace's.
     fn parts(&self) -> (&[u8], &[u8]);
-
-    /// The hash of its slot.
-    fn slot(&self) -> u64 {
-        slot_hash(self.hash(), self.parts().1)
-    }
 }
 
-/// A key of eight bytes without a namespace. Its hash costs less than room for it.
 impl TableKey for Word {
-    fn hash(&self) -> u64 {
-        hash_key_word(self.0).0
-    }
-
     fn parts(&self) -> (&[u8], &[u8]) {
         (&self.0, &[])
     }
 }
 
-/// A key of any other length, or in a namespace.
-#[derive(Clone, Debug)]
-pub(crate) struct HashedKey {
-    pub(super) hash: u64,
-    pub(super) key: EntryKey,
-}
-
-impl TableKey for HashedKey {
-    fn hash(&self) -> u64 {
-        self.hash
-    }
-
+impl TableKey for EntryKey {
     fn parts(&self) -> (&[u8], &[u8]) {
-        self.key.parts()
+        self.parts()
     }
 }
 
 /// One entry of a table.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry<K, C> {
+    pub(crate) hash: u64,
     pub(crate) key: K,
     pub(crate) cell: C,
+}
+
+impl<K: TableKey, C> Entry<K, C> {
+    /// The hash of its slot.
+    pub(super) fn slot(&self) -> u64 {
+        slot_hash(self.hash, self.key.parts().1)
+    }
 }
 
 /// A table of one part of the hash range.
@@ -81,7 +64,7 @@ pub(crate) struct Shard<C> {
     /// Keys of eight bytes, which are most often numbers, without a namespace: small entries close together.
     pub(super) words: HashTable<Entry<Word, C>>,
     /// All others.
-    pub(super) others: HashTable<Entry<HashedKey, C>>,
+    pub(super) others: HashTable<Entry<EntryKey, C>>,
 }
 
 impl<C> Default for Shard<C> {
@@ -96,40 +79,33 @@ impl<C: Cell> Shard<C> {
         self.words.len() + self.others.len()
     }
 
-    /// Visits all entries, in no order.
-    pub(crate) fn for_each(&self, mut visit: impl FnMut(&dyn TableKey, &C)) {
-        self.words.iter().for_each(|entry| visit(&entry.key, &entry.cell));
-        self.others.iter().for_each(|entry| visit(&entry.key, &entry.cell));
+    /// Visits all entries, in no order: hash, key and cell.
+    pub(crate) fn for_each(&self, mut visit: impl FnMut(u64, &dyn TableKey, &C)) {
+        self.words.iter().for_each(|entry| visit(entry.hash, &entry.key, &entry.cell));
+        self.others.iter().for_each(|entry| visit(entry.hash, &entry.key, &entry.cell));
     }
 
     /// All entries, in no order.
-    pub(crate) fn into_entries(self) -> impl Iterator<Item = Entry<HashedKey, C>> {
-        let words = self.words.into_iter().map(|Entry { key, cell }| Entry {
-            key: HashedKey { hash: key.hash(), key: EntryKey::Word(key) },
-            cell,
-        });
-        words.chain(self.others)
+    pub(super) fn into_entries(self) -> impl Iterator<Item = Entry<EntryKey, C>> {
+        let words = self.words.into_iter();
+        let as_any = |Entry { hash, key, cell }| Entry { hash, key: EntryKey::Word(key), cell };
+        words.map(as_any).chain(self.others)
     }
 
     /// Takes in an entry whose key is not there.
-    pub(super) fn insert(&mut self, Entry { key, cell }: Entry<HashedKey, C>) {
-        match key.key {
-            EntryKey::Word(key) => insert_new(&mut self.words, Entry { key, cell }),
-            _ => insert_new(&mut self.others, Entry { key, cell }),
+    pub(super) fn insert(&mut self, Entry { hash, key, cell }: Entry<EntryKey, C>) {
+        match key {
+            EntryKey::Word(key) => insert_new(&mut self.words, Entry { hash, key, cell }),
+            _ => insert_new(&mut self.others, Entry { hash, key, cell }),
         }
     }
 
     /// The cell of any key, made if there is none.
     pub(super) fn cell_mut(&mut self, hash: u64, key: EntryKey) -> &mut C {
-        if let EntryKey::Word(key) = key {
-            let same = |entry: &Entry<Word, C>| entry.key == key;
-            let entry = self.words.entry(key.slot(), same, |entry| entry.key.slot());
-            return &mut entry.or_insert_with(|| Entry { key, cell: C::default() }).into_mut().cell;
+        match key {
+            EntryKey::Word(key) => cell_of(&mut self.words, hash, key),
+            _ => cell_of(&mut self.others, hash, key),
         }
-        let key = HashedKey { hash, key };
-        let same = |entry: &Entry<HashedKey, C>| entry.key.hash == hash && entry.key.key == key.key;
-        let entry = self.others.entry(key.slot(), same, |entry| entry.key.slot());
-        &mut entry.or_insert_with(|| Entry { key, cell: C::default() }).into_mut().cell
     }
 }
 
@@ -168,7 +144,22 @@ fn unshare<C: Cell>(holding: &mut Holding<C>) {
 }
 
 fn insert_new<K: TableKey, C>(table: &mut HashTable<Entry<K, C>>, entry: Entry<K, C>) {
-    table.insert_unique(entry.key.slot(), entry, |entry| entry.key.slot());
+    table.insert_unique(entry.slot(), entry, Entry::slot);
+}
+
+fn cell_of<K: TableKey + Eq, C: Cell>(
+    table: &mut HashTable<Entry<K, C>>,
+    hash: u64,
+    key: K,
+) -> &mut C {
+    let slot = slot_hash(hash, key.parts().1);
+    let same = |entry: &Entry<K, C>| entry.hash == hash && entry.key == key;
+    match table.entry(slot, same, Entry::slot) {
+        hash_table::Entry::Occupied(entry) => &mut entry.into_mut().cell,
+        hash_table::Entry::Vacant(entry) => {
+            &mut entry.insert(Entry { hash, key, cell: C::default() }).into_mut().cell
+        }
+    }
 }
 
 /// Looks at one place of a table, and lets `clean` change what lies there; a cell left vacant is removed.
@@ -204,13 +195,14 @@ pub(super) fn change_held<K, C: Cell, R>(
 #[inline]
 pub(super) fn insert_changed<K: TableKey, C: Cell, R>(
     table: &mut HashTable<Entry<K, C>>,
+    hash: u64,
     key: impl FnOnce() -> K,
     change: impl FnOnce(&mut C) -> R,
 ) -> R {
     let mut cell = C::default();
     let result = change(&mut cell);
     if !cell.is_vacant() {
-        insert_new(table, Entry { key: key(), cell });
+        insert_new(table, Entry { hash, key: key(), cell });
     }
     result
 }

@@ -4,6 +4,7 @@
 //! store's own view. Timers in memory are copied when the snapshot is taken; of those in a store there
 //! is a view, too.
 
+use std::cmp::Reverse;
 use std::ops::ControlFlow;
 
 use element::{CheckpointId, KeyHash, SpillStore, Timestamp};
@@ -15,8 +16,9 @@ use super::{
     tables,
 };
 use crate::cell::Cell;
+use crate::entry_key::EntryKey;
 use crate::expiry::{is_expired, stamped};
-use crate::heap::{Cut, Entry, HashedKey, Shard, SharedShard, TableKey};
+use crate::heap::{Cut, Entry, SharedShard, TableKey};
 use crate::slot::Meta;
 use crate::store::{StoreSnapshot, WriteBatch};
 use crate::store_key::{StateId, StoreKey, hash_of};
@@ -47,7 +49,7 @@ pub(crate) enum Body {
 
 /// The shards of one state's table.
 pub(crate) trait FrozenSlot: Send {
-    /// Adds the entries of one shard, in no order, and lets go of it.
+    /// Adds the entries of one shard, in no order, and lets go of it. Asked for shard by shard, from the first.
     fn emit(&mut self, shard: usize, batch: &mut WriteBatch);
 }
 
@@ -66,10 +68,8 @@ pub(crate) struct FrozenTable<C> {
 enum FrozenCells<C> {
     /// By the shards of the cut.
     Many(Vec<Option<SharedShard<C>>>),
-    /// In fewer shards than those, not looked at yet.
-    Few(Vec<SharedShard<C>>, Cut),
-    /// What is left of them, the greatest hash first.
-    Sorted(Vec<Entry<HashedKey, C>>, Cut),
+    /// What is left of few entries; from the first part on the greatest hash is the first of them.
+    Few(Vec<Entry<EntryKey, C>>, Cut),
 }
 
 impl<C: Cell> FrozenTable<C> {
@@ -78,47 +78,40 @@ impl<C: Cell> FrozenTable<C> {
         Self { meta, cells: FrozenCells::Many(shards.into_iter().map(Some).collect()) }
     }
 
-    /// All shards of a table of few entries, which will be taken apart by `cut`.
-    pub(crate) fn few(meta: Meta, shards: Vec<SharedShard<C>>, cut: Cut) -> Self {
-        Self { meta, cells: FrozenCells::Few(shards, cut) }
+    /// All entries of a table, which will be taken apart by `cut`.
+    pub(crate) fn few(meta: Meta, entries: Vec<Entry<EntryKey, C>>, cut: Cut) -> Self {
+        Self { meta, cells: FrozenCells::Few(entries, cut) }
     }
 }
 
 impl<C: Cell> FrozenSlot for FrozenTable<C> {
     fn emit(&mut self, shard: usize, batch: &mut WriteBatch) {
         let Self { meta, cells } = self;
-        if let FrozenCells::Few(shards, cut) = cells {
-            let copies = shards.iter().map(|shard| shard.lock().clone());
-            let mut all: Vec<_> = copies.flat_map(Shard::into_entries).collect();
-            all.sort_unstable_by_key(|entry| std::cmp::Reverse(entry.key.hash()));
-            *cells = FrozenCells::Sorted(all, *cut);
-        }
+        let mut emit = |hash, key: &dyn TableKey, cell: &C| {
+            let (key, namespace) = key.parts();
+            cell.emit_all(&mut |map_key, value| {
+                let at = StoreKey { hash: KeyHash(hash), key, state: meta.id, namespace, map_key };
+                if let Some(encode) = value {
+                    batch.put_with(|out| at.push(out), encode);
+                }
+            });
+        };
         match cells {
             FrozenCells::Many(shards) => {
                 let Some(shard) = shards.get_mut(shard).and_then(Option::take) else { return };
-                shard.lock().for_each(|key, cell| emit_entry(meta, key, cell, batch));
+                shard.lock().for_each(emit);
             }
-            FrozenCells::Few(..) => {}
-            FrozenCells::Sorted(entries, cut) => {
-                let is_here =
-                    |entry: &mut Entry<HashedKey, C>| cut.shard_of(entry.key.hash()) <= shard;
+            FrozenCells::Few(entries, cut) => {
+                if shard == 0 {
+                    entries.sort_unstable_by_key(|entry| Reverse(entry.hash));
+                }
+                let is_here = |entry: &mut Entry<_, C>| cut.shard_of(entry.hash) <= shard;
                 while let Some(entry) = entries.pop_if(is_here) {
-                    emit_entry(meta, &entry.key, &entry.cell, batch);
+                    emit(entry.hash, &entry.key, &entry.cell);
                 }
             }
         }
     }
-}
-
-fn emit_entry<C: Cell>(meta: &Meta, key: &dyn TableKey, cell: &C, batch: &mut WriteBatch) {
-    let hash = KeyHash(key.hash());
-    let (key, namespace) = key.parts();
-    cell.emit_all(&mut |map_key, value| {
-        let at = StoreKey { hash, key, state: meta.id, namespace, map_key };
-        if let Some(encode) = value {
-            batch.put_with(|out| at.push(out), encode);
-        }
-    });
 }
 
 impl PendingSnapshot {
