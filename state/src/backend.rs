@@ -262,10 +262,14 @@ impl KeyedStateBackend {
     /// The slot of a handle's state, made if there is none of its name.
     #[inline]
     pub(crate) fn slot<C: Cell>(&mut self, handle: &Binding<C>) -> Result<SlotRef<C>, StateError> {
-        if self.slots.get_mut(handle.at()).is_none() {
-            handle.set(self.declare(handle.descriptor())?);
-        }
-        Ok(handle.at())
+        if self.slots.has(handle.at()) { Ok(handle.at()) } else { self.bind(handle) }
+    }
+
+    #[cold]
+    fn bind<C: Cell>(&mut self, handle: &Binding<C>) -> Result<SlotRef<C>, StateError> {
+        let at = self.declare(handle.descriptor())?;
+        handle.set(at);
+        Ok(at)
     }
 
     fn declare<C: Cell>(&mut self, descriptor: StateDescriptor) -> Result<SlotRef<C>, StateError> {

@@ -85,10 +85,16 @@ impl Slots {
         (noted.cells == TypeId::of::<C>()).then_some(at)
     }
 
+    /// Whether the slot is one of these.
+    #[inline]
+    pub(crate) fn has<C>(&self, at: SlotRef<C>) -> bool {
+        at.of == self.id
+    }
+
     /// The slot, if it is one of these.
     #[inline]
     pub(crate) fn get_mut<C: Cell>(&mut self, at: SlotRef<C>) -> Option<&mut Slot<C>> {
-        if at.of != self.id {
+        if !self.has(at) {
             return None;
         }
         let slot = self.all.get_mut(at.index)?.slot.as_mut();
